@@ -1,0 +1,532 @@
+"""Record an op, order the graph, sweep it backward.
+
+An op's application is recorded as data on its output: which primitive, which inputs, which static arguments, and when.
+A pullback is written once, with operations that mean the same for an array and for a tensor: the first-order sweep hands
+it arrays and builds no graph, ``create_graph=True`` hands it tensors and the gradient is differentiable again.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from . import versions
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+
+class Node:
+    """What the engine knows of a tensor: its value, its gradient and the record of the op that made it."""
+
+    __slots__ = (
+        "_data",  # the value
+        "_grad",  # a leaf's gradient, or None
+        "_requires_grad",
+        "_primitive",  # the record: which op; None for leaves and constants
+        "_inputs",  # the record: its inputs, tensors and numbers; None once the sweep has let them go
+        "_static",  # the record: its static arguments
+        "_time",  # when the value was made, on the clock of writes
+        "_former",  # the node that this one was before it was written in place
+        "__weakref__",
+    )
+    kind: ClassVar[type[Any]]  # the class of every result: Tensor, which enters itself
+
+    _data: np.ndarray
+    _grad: Tensor | None
+    _requires_grad: bool
+    _primitive: Primitive | None
+    _inputs: tuple[Any, ...] | None
+    _static: dict[str, Any] | None
+    _time: int
+    _former: Node | None
+
+
+_new = object.__new__
+
+
+def wrap(array: np.ndarray) -> Any:
+    """A constant tensor around ``array`` itself."""
+    node = _new(Node.kind)
+    node._data = array
+    node._requires_grad = False
+    node._grad = node._primitive = node._inputs = node._static = node._former = None
+    node._time = versions.clock
+    return node
+
+
+# --- modes ------------------------------------------------------------------------------------------------------------
+
+
+class _Mode(threading.local):
+    """Whether ops are recorded, in this thread, and the values to go back to."""
+
+    enabled = True
+
+    def __init__(self) -> None:
+        self.before: list[bool] = []
+
+
+_mode = _Mode()
+
+
+def is_grad_enabled() -> bool:
+    """Whether ops are recorded in this thread."""
+    return _mode.enabled
+
+
+class _SetMode:
+    """A context manager and decorator that keeps its state per thread, so that one instance may nest and recurse."""
+
+    enabled: ClassVar[bool]
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        mode = super().__new__(cls)
+        return mode if function is None else mode(function)
+
+    def __enter__(self) -> None:
+        _mode.before.append(_mode.enabled)
+        _mode.enabled = self.enabled
+
+    def __exit__(self, *_: object) -> None:
+        _mode.enabled = _mode.before.pop()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isgeneratorfunction(function):
+            return self._each_step(function)
+
+        @functools.wraps(function)
+        def in_mode(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return in_mode
+
+    def _each_step(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        # A generator runs in the mode, but its caller must not find itself in it between two steps.
+        @functools.wraps(function)
+        def in_mode(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                generator = function(*args, **kwargs)
+            step, sent = generator.send, None
+            while True:
+                try:
+                    with self:
+                        item = step(sent)
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    step, sent = generator.send, (yield item)
+                except GeneratorExit:
+                    with self:
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    step, sent = generator.throw, error
+
+        return in_mode
+
+
+class no_grad(_SetMode):
+    """Ops are not recorded: ``with no_grad():``, ``@no_grad`` or ``@no_grad()``, in this thread only."""
+
+    enabled = False
+
+
+class enable_grad(_SetMode):
+    """Ops are recorded again, inside ``no_grad``."""
+
+    enabled = True
+
+
+# --- recording --------------------------------------------------------------------------------------------------------
+
+
+class Primitive:
+    """A differentiable op: a name, a forward, and one pullback an input.
+
+    ``forward(*inputs, **static)`` takes arrays (and Python numbers) and gives an array.
+    ``pullback(cotangent, output, *inputs, **static)`` gives the gradient of its input. It never writes to what it is
+    given, and may return it or a view of it. A parameter whose name begins with an underscore is one of which the rule
+    reads at most shape and dtype: writing to that value between forward and backward does not matter.
+
+    ``broadcasts``: a gradient may come in the broadcast shape; the sweep sums it down to its input's.
+    ``variadic``: any number of inputs, and one pullback that is told the ``position`` of its input.
+    """
+
+    __slots__ = ("name", "forward", "pullbacks", "broadcasts", "variadic", "reads")
+
+    def __init__(
+        self,
+        name: str,
+        forward: Callable[..., Any],
+        *pullbacks: Callable[..., Any],
+        broadcasts: bool = False,
+        variadic: bool = False,
+    ):
+        self.name, self.forward, self.pullbacks = name, forward, pullbacks
+        self.broadcasts, self.variadic = broadcasts, variadic
+        self.reads = tuple(map(_reads, pullbacks))
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+    def __call__(self, *inputs: Any, **static: Any) -> Any:
+        """Apply to tensors and numbers, recording; arrays alone give an array."""
+        values, tensors, requires_grad = [], False, False
+        for x in inputs:
+            if isinstance(x, Node):
+                tensors = True
+                values.append(x._data)
+                if x._requires_grad:
+                    requires_grad = True
+            else:
+                values.append(x)
+        output = self.forward(*values, **static)
+        if type(output) is not np.ndarray:  # NumPy's arithmetic gives a scalar, not an array, for 0-d results
+            output = np.asarray(output)
+        if not tensors:
+            return output
+        node = _new(Node.kind)
+        node._data, node._grad, node._former, node._time = output, None, None, versions.clock
+        if requires_grad and _mode.enabled:
+            node._requires_grad, node._primitive, node._inputs, node._static = True, self, inputs, static
+        else:
+            node._requires_grad, node._primitive, node._inputs, node._static = False, None, None, None
+        if versions._recorded and _mode.enabled:
+            self._refuse_overwritten(inputs)
+        return node
+
+    def _refuse_overwritten(self, inputs: Iterable[Any]) -> None:
+        for x in inputs:
+            if isinstance(x, Node) and versions.rewritten_after(x._data, x._time):
+                raise RuntimeError(
+                    f"{self.name}(): an input of shape {x._data.shape} shares its memory with a tensor that was written "
+                    "in place, in the graph, after the input was made, so its own record no longer explains its value; "
+                    "take the view again after the write, or clone() before it"
+                )
+
+
+def _reads(rule: Callable[..., Any]) -> tuple[int, ...]:
+    """The positions, output first and inputs after it, of the values that ``rule`` reads."""
+    code = rule.__code__
+    names = code.co_varnames[1 : code.co_argcount]
+    return tuple(i for i, name in enumerate(names) if not name.startswith("_"))
+
+
+def _sum_to(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    lead = x.ndim - len(shape)
+    if lead:
+        x = x.sum(axis=tuple(range(lead)))
+    stretched = tuple(i for i, n in enumerate(shape) if n == 1 and x.shape[i] != 1)
+    return x.sum(axis=stretched, keepdims=True) if stretched else x
+
+
+# The two adjoints of each other, and the one place where a gradient is un-broadcast.
+expand = Primitive("expand", np.broadcast_to, lambda g, _y, _x, *, shape: g, broadcasts=True)
+unbroadcast = Primitive("unbroadcast", _sum_to, lambda g, _y, _x, *, shape: expand(g, shape=_x.shape))
+
+
+# --- the sweep --------------------------------------------------------------------------------------------------------
+
+
+class Scatter:
+    """A gradient that is zero but for what it adds at some places: ``add_to(buffer)`` adds it there.
+
+    A rule may return one for an array. The sweep adds it into the buffer that it keeps for the input anyway, so that a
+    thousand small picks from one large tensor do not cost a thousand large arrays of zeros.
+    """
+
+    __slots__ = ("add_to",)
+
+    def __init__(self, add_to: Callable[[np.ndarray], None]):
+        self.add_to = add_to
+
+
+class _Cotangents(dict[Node, Any]):
+    """The cotangents of one sweep, by node.
+
+    One is *owned* when this sweep made its array and nobody else has it: it may be added into and given away. Otherwise
+    it is borrowed (a view, the caller's seed, another node's cotangent) and is copied before either.
+    """
+
+    def __init__(self) -> None:
+        self.owned: set[Node] = set()
+
+    def add(self, node: Node, value: Any) -> None:
+        """Add a second or later contribution, or a first one that is a Scatter."""
+        so_far = self.get(node)
+        if type(value) is Scatter:
+            buffer = np.zeros(node._data.shape, node._data.dtype) if so_far is None else self.given_away(node, so_far)
+            value.add_to(buffer)
+            value = buffer
+        elif node in self.owned and type(value) is np.ndarray:
+            value = np.add(so_far, value, out=so_far)
+        else:
+            value = so_far + value
+            if isinstance(value, np.generic):
+                value = np.asarray(value)
+        self[node] = value
+        self.owned.add(node)
+
+    def given_away(self, node: Node, value: Any) -> Any:
+        """The cotangent ``value`` of ``node`` as the caller's own: adopted where it is owned, copied where borrowed."""
+        if node in self.owned:
+            return value
+        return value.clone() if isinstance(value, Node) else np.array(value, order="C")
+
+
+def _inputs_of(node: Node) -> tuple[Any, ...]:
+    """The inputs that ``node`` was made from; one that was written in place since is taken as it was then."""
+    if node._primitive is None:
+        return ()
+    if node._inputs is None:
+        raise RuntimeError(
+            f"the graph was already swept through {node._primitive.name}() and let go; "
+            "keep it with retain_graph=True to sweep it again"
+        )
+    if versions._recorded:
+        node._inputs = tuple(_as_it_was(x, node) if isinstance(x, Node) else x for x in node._inputs)
+    return node._inputs
+
+
+def _as_it_was(x: Node, consumer: Node) -> Node:
+    while x._time > consumer._time:
+        if x._former is None:
+            raise RuntimeError("an input was written in place, and its graph was swept and let go, since it was used")
+        x = x._former
+    return x
+
+
+# A node to be swept, its inputs, and the positions of those that gradients flow to.
+_Step = tuple[Node, tuple[Any, ...], list[int]]
+
+
+def _order(roots: Iterable[Node], targets: set[Node] | None) -> list[_Step]:
+    """What lies on the paths from ``roots`` to ``targets`` (by default all leaves), each node after all its consumers."""
+    seen: dict[Node, tuple[Any, ...]] = {}
+    reaching: set[Node] = set()
+    order: list[_Step] = []
+    stack: list[Any] = list(roots)
+    while stack:
+        node = stack.pop()
+        if node is not None:
+            if node not in seen:
+                seen[node] = inputs = _inputs_of(node)
+                stack += (node, None)  # None: what stands below it comes up again when its inputs are done
+                for x in inputs:
+                    if isinstance(x, Node) and x._requires_grad and x not in seen:
+                        stack.append(x)
+            continue
+        node = stack.pop()
+        inputs = seen[node]
+        positions = [i for i, x in enumerate(inputs) if isinstance(x, Node) and x in reaching]
+        if positions or (node._primitive is None if targets is None else node in targets):
+            reaching.add(node)
+            order.append((node, inputs, positions))
+    return order
+
+
+def _sweep(
+    roots: Sequence[Node], seeds: Iterable[Any], targets: set[Node] | None, retain_graph: bool, create_graph: bool
+) -> dict[Node, Any]:
+    """The gradient of each target that the sweep reaches, nobody else's: an array, or a tensor where ``create_graph``."""
+    cotangents = _Cotangents()
+    for root, seed in zip(roots, seeds, strict=True):
+        if root in cotangents:
+            cotangents.add(root, seed)
+        else:
+            cotangents[root] = seed
+    order = _order(roots, targets)
+    results: dict[Node, Any] = {}
+    with enable_grad() if create_graph else no_grad(), np.errstate(all="ignore"):
+        while order:
+            node, inputs, positions = order.pop()
+            cotangent = cotangents.pop(node, None)
+            if positions:
+                static = node._static
+                if not retain_graph:
+                    node._inputs = node._static = node._former = None
+                if cotangent is not None:
+                    _pull_back(node, cotangent, inputs, static or {}, positions, cotangents, create_graph)
+            if cotangent is not None and (node._primitive is None if targets is None else node in targets):
+                results[node] = cotangents.given_away(node, cotangent)
+            cotangents.owned.discard(node)
+    return results
+
+
+def _pull_back(
+    node: Node,
+    cotangent: Any,
+    inputs: tuple[Any, ...],
+    static: dict[str, Any],
+    positions: Iterable[int],
+    cotangents: _Cotangents,
+    create_graph: bool,
+) -> None:
+    """Hand the cotangent of ``node`` on to its inputs at ``positions``."""
+    primitive: Primitive = node._primitive  # type: ignore[assignment]
+    output: Any = node if create_graph else node._data
+    values: Any = inputs if create_graph else [x._data if isinstance(x, Node) else x for x in inputs]
+    for position in positions:
+        if versions._written:
+            _refuse_stale(node, inputs, primitive.reads[0 if primitive.variadic else position])
+        if primitive.variadic:
+            gradient = primitive.pullbacks[0](cotangent, output, *values, position=position, **static)
+        else:
+            gradient = primitive.pullbacks[position](cotangent, output, *values, **static)
+        x = inputs[position]
+        kind, data = type(gradient), x._data
+        if kind is not np.ndarray or gradient.shape != data.shape or gradient.dtype is not data.dtype:
+            if kind is not Scatter:
+                gradient = _fitted(gradient, x, position, primitive, create_graph)
+        if x in cotangents or kind is Scatter:
+            cotangents.add(x, gradient)
+        else:
+            cotangents[x] = gradient
+            if x._primitive is None and _is_fresh(gradient, cotangent, output, *values):
+                cotangents.owned.add(x)
+
+
+def _refuse_stale(node: Node, inputs: tuple[Any, ...], reads: tuple[int, ...]) -> None:
+    for read in reads:
+        value = inputs[read - 1] if read else node
+        if isinstance(value, Node) and versions.written_after(value._data, node._time):
+            raise RuntimeError(
+                f"backward through {node._primitive.name}() needs {f'input {read - 1}' if read else 'its output'}, of "  # type: ignore[union-attr]
+                f"shape {value._data.shape}, as it was in the forward pass, but it was written in place since; write to "
+                "a clone() instead"
+            )
+
+
+def _fitted(gradient: Any, x: Node, position: int, primitive: Primitive, create_graph: bool) -> Any:
+    """``gradient`` summed down to the shape of ``x`` where the op broadcasts. RuntimeError where it does not fit."""
+    if isinstance(gradient, np.generic):
+        gradient = np.asarray(gradient)
+    shape, dtype = x._data.shape, x._data.dtype
+    got = type(gradient).__name__
+    if isinstance(gradient, Node if create_graph else np.ndarray):
+        array = _array(gradient)
+        if primitive.broadcasts and array.shape != shape and array.ndim >= len(shape):
+            gradient = unbroadcast(gradient, shape=shape)
+            array = _array(gradient)
+        if array.shape == shape and array.dtype == dtype:
+            return gradient
+        got = f"shape {array.shape} and dtype {array.dtype}"
+    raise RuntimeError(
+        f"the pullback of {primitive.name}() for input {position} gave {got}; it must give the input's "
+        f"shape {shape} and dtype {dtype}"
+    )
+
+
+def _is_fresh(gradient: Any, *given: Any) -> bool:
+    """Whether a rule made the array of ``gradient`` itself, rather than return something it was given or a view of it."""
+    array = _array(gradient)
+    return array.base is None and array.flags.writeable and not any(array is _array(x) for x in given)
+
+
+def _array(x: Any) -> Any:
+    return x._data if isinstance(x, Node) else x
+
+
+# --- backward() and grad() --------------------------------------------------------------------------------------------
+
+
+def _sequence(x: Any) -> list[Any]:
+    return list(x) if isinstance(x, (tuple, list)) else [x]
+
+
+def _seeds(outputs: Sequence[Node], given: Any, create_graph: bool) -> list[Any]:
+    """One cotangent an output, checked: what was given for it, or one where it has a single element."""
+    grads = [None] * len(outputs) if given is None else _sequence(given)
+    if len(grads) != len(outputs):
+        raise RuntimeError(f"got {len(grads)} output gradients for {len(outputs)} outputs; one is needed for each")
+    seeds = []
+    for output, seed in zip(outputs, grads, strict=True):
+        shape, dtype = output._data.shape, output._data.dtype
+        if not output._requires_grad:
+            raise RuntimeError(
+                f"backward from a tensor of shape {shape} that does not require grad: no recorded op leads to it"
+            )
+        if seed is None:
+            if output._data.size != 1:
+                raise RuntimeError(
+                    f"only a scalar output has an implicit gradient of one; this one has shape {shape}: "
+                    "give a gradient of that shape"
+                )
+            seed = np.ones(shape, dtype)
+        array = _array(seed)
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"an output's gradient must be a Tensor or None, got {type(seed).__name__}")
+        if array.shape != shape or array.dtype != dtype:
+            raise RuntimeError(
+                f"got a gradient of shape {array.shape} and dtype {array.dtype} for an output of shape {shape} and "
+                f"dtype {dtype}; both must be the same"
+            )
+        seeds.append((seed if isinstance(seed, Node) else wrap(array)) if create_graph else array)
+    return seeds
+
+
+def backward(
+    tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False
+) -> None:
+    """Add the gradients of ``tensors``, weighted by ``grad_tensors``, to the ``.grad`` of the leaves they came from.
+
+    ``grad_tensors`` have their tensors' shapes and dtypes; None stands for one where a tensor has a single element. The
+    graph is let go as the sweep passes unless ``retain_graph`` (by default: as ``create_graph``). RuntimeError where it
+    was let go before, where a value that a rule reads was written since, or where a rule's gradient does not fit; then
+    no ``.grad`` has changed.
+    """
+    roots = _sequence(tensors)
+    seeds = _seeds(roots, grad_tensors, create_graph)
+    keep = create_graph if retain_graph is None else retain_graph
+    for leaf, gradient in _sweep(roots, seeds, None, keep, create_graph).items():
+        _deposit(leaf, gradient)
+
+
+def _deposit(leaf: Node, gradient: Any) -> None:
+    so_far = leaf._grad
+    if so_far is None:
+        leaf._grad = gradient if isinstance(gradient, Node) else wrap(gradient)  # type: ignore[assignment]
+    elif isinstance(gradient, Node) or so_far._requires_grad:
+        with enable_grad():
+            leaf._grad = so_far + gradient
+    else:
+        np.add(so_far._data, gradient, out=so_far._data)
+        versions.stamp(so_far._data)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of ``outputs``, weighted by ``grad_outputs``, with respect to each of ``inputs``; no ``.grad`` changes.
+
+    One tensor an input, of its shape and dtype; None for one that the outputs do not depend on, where ``allow_unused``
+    (RuntimeError otherwise, and for an input that does not require grad). With ``create_graph`` they are differentiable.
+    """
+    roots, wanted = _sequence(outputs), _sequence(inputs)
+    for x in wanted:
+        if not isinstance(x, Node) or not x._requires_grad:
+            raise RuntimeError("grad() with respect to a tensor that does not require grad")
+    seeds = _seeds(roots, grad_outputs, create_graph)
+    keep = create_graph if retain_graph is None else retain_graph
+    results = _sweep(roots, seeds, set(wanted), keep, create_graph)
+    gradients: list[Any] = []
+    for i, x in enumerate(wanted):
+        gradient = results.get(x)
+        if gradient is None and not allow_unused:
+            raise RuntimeError(f"input {i} was not used to compute the outputs; say allow_unused=True if it may be so")
+        if gradient is not None and any(x is earlier for earlier in wanted[:i]):
+            gradient = gradient.clone() if isinstance(gradient, Node) else gradient.copy()
+        gradients.append(wrap(gradient) if isinstance(gradient, np.ndarray) else gradient)
+    return tuple(gradients)

@@ -1,0 +1,60 @@
+"""The dtypes of tensors, and PyTorch's promotion between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+float32, float64 = np.dtype("float32"), np.dtype("float64")
+int8, int16, int32, int64 = (np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
+uint8, bool_ = np.dtype("uint8"), np.dtype("bool")
+
+SUPPORTED = (float32, float64, int8, int16, int32, int64, uint8, bool_)
+# What a Python number counts as, as far as it counts at all (PyTorch's default dtypes).
+_OF_NUMBER = {bool: bool_, int: int64, float: float32}
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """The supported dtype that ``dtype`` names. TypeError for float16, complex and whatever else is not a dtype here."""
+    try:
+        found = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        raise TypeError(f"dtype must be one of {_names()}, got {dtype!r}") from None
+    if found not in SUPPORTED:
+        raise TypeError(f"dtype must be one of {_names()}, got {found}")
+    return found
+
+
+def _names() -> str:
+    return ", ".join(map(str, SUPPORTED))
+
+
+def result_type(*operands: Any) -> np.dtype[Any]:
+    """The dtype in which ``operands`` (arrays, tensors, Python numbers) meet, as ``torch.result_type`` has it.
+
+    Tensors with dimensions decide; 0-d tensors, and after them Python numbers, count only where theirs is a higher kind
+    (bool < integer < floating). Source: PyTorch, "Tensor Attributes", type promotion.
+    """
+    ranked: tuple[list[np.dtype[Any]], ...] = ([], [], [])
+    for x in operands:
+        if isinstance(x, (bool, int, float)):
+            ranked[2].append(_OF_NUMBER[type(x)])
+        else:
+            ranked[0 if x.ndim else 1].append(x.dtype)
+    first, *others = (_join(dtypes) for dtypes in ranked if dtypes)
+    for dtype in others:
+        if kind(dtype) > kind(first):
+            first = _join([first, dtype])
+    return first
+
+
+def kind(dtype: np.dtype[Any]) -> int:
+    """0 for bool, 1 for integers, 2 for floating dtypes."""
+    return {"b": 0, "i": 1, "u": 1, "f": 2}[dtype.kind]
+
+
+def _join(dtypes: list[np.dtype[Any]]) -> np.dtype[Any]:
+    """The common dtype of equals: the widest floating one, else NumPy's (int32 with float32 is float32 here)."""
+    floating = [dtype for dtype in dtypes if dtype.kind == "f"]
+    return np.result_type(*(floating or dtypes))

@@ -1,0 +1,1 @@
+"""The primitive ops: forward and pullback of each, one file a family."""

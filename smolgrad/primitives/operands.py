@@ -1,0 +1,142 @@
+"""What the ops accept: tensors, arrays beside them, and Python numbers, brought to a common dtype; and what they refuse."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..autograd import Node, Primitive, wrap
+from ..dtypes import as_dtype, float32, result_type
+
+Number = (bool, int, float)
+
+to = Primitive("to", lambda x, dtype: x.astype(dtype), lambda g, _y, _x, *, dtype: to(g, dtype=_x.dtype))
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """``x``, a tensor or an array, in ``dtype``: itself where it has that already, a constant where it is not floating."""
+    dtype = as_dtype(dtype)
+    if x.dtype == dtype:
+        return x
+    if isinstance(x, Node) and dtype.kind != "f":
+        return wrap(x._data.astype(dtype))
+    return to(x, dtype=dtype)
+
+
+def tensor(op: str, x: Any) -> Any:
+    """``x``, checked to be a tensor, or an array of a supported dtype. TypeError otherwise."""
+    if isinstance(x, Node):
+        return x
+    if isinstance(x, np.ndarray):
+        as_dtype(x.dtype)
+        return x
+    raise TypeError(f"{op}(): needs a Tensor, got {type(x).__name__}")
+
+
+def floating(op: str, x: Any) -> Any:
+    """``x`` as a floating tensor: PyTorch's default float32 where it holds integers or bools."""
+    x = tensor(op, x)
+    return x if x.dtype.kind == "f" else cast(x, float32)
+
+
+def must_float(op: str, x: Any) -> Any:
+    """``x``, checked to be floating. RuntimeError otherwise."""
+    x = tensor(op, x)
+    if x.dtype.kind != "f":
+        raise RuntimeError(f"{op}(): needs a floating dtype, got {x.dtype}")
+    return x
+
+
+def operands(op: str, *inputs: Any) -> list[Any]:
+    """``inputs`` in their common dtype (``torch.result_type``), with numbers left as they are.
+
+    An array beside a tensor is copied, so that later changes to it do not reach the backward pass. TypeError for what is
+    neither tensor, array nor number, and where there are only numbers; RuntimeError where shapes do not broadcast.
+    """
+    if len(inputs) == 2:  # the common case costs no more than it must
+        a, b = inputs
+        if isinstance(a, Node):
+            if isinstance(b, Node):
+                if a._data.dtype is b._data.dtype and a._data.shape == b._data.shape:
+                    return [a, b]
+            elif type(b) is float and a._data.dtype.kind == "f":
+                return [a, b]
+    found = [_operand(op, x) for x in inputs]
+    if any(isinstance(x, Node) for x in found):
+        found = [wrap(x.copy()) if isinstance(x, np.ndarray) else x for x in found]
+    elif not any(isinstance(x, np.ndarray) for x in found):
+        raise TypeError(f"{op}(): needs at least one Tensor, got {', '.join(type(x).__name__ for x in found)}")
+    broadcast_shape(op, *(x.shape for x in found if not isinstance(x, Number)))
+    dtype = result_type(*found)
+    return [x if isinstance(x, Number) else cast(x, dtype) for x in found]
+
+
+def _operand(op: str, x: Any) -> Any:
+    if isinstance(x, np.generic):
+        x = x.item()
+    return x if type(x) in Number else tensor(op, x)
+
+
+def broadcast_shape(op: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape to which ``shapes`` broadcast. RuntimeError where they do not."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise RuntimeError(
+            f"{op}(): shapes {' and '.join(map(str, shapes))} do not broadcast: counted from the last, each two sizes "
+            "must be equal or one of them 1"
+        ) from None
+
+
+def integer(op: str, name: str, value: Any) -> int:
+    """``value`` as an int. TypeError for anything that is not an integer, bools included."""
+    if isinstance(value, Node) and value._data.ndim == 0 and value._data.dtype.kind in "iu":
+        value = value._data
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{op}(): {name} must be an integer, got {value!r}") from None
+
+
+def axis(op: str, dim: Any, ndim: int) -> int:
+    """``dim`` counted from the front. IndexError where a tensor of ``ndim`` dimensions (0-d counts as 1) has no such."""
+    number, room = integer(op, "dim", dim), max(ndim, 1)
+    if not -room <= number < room:
+        raise IndexError(f"{op}(): dim {number} is out of range; with {ndim} dimensions it goes from {-room} to {room - 1}")
+    return number % room
+
+
+def axes(op: str, dim: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that ``dim`` names, from the front and in rising order: an int, a tuple or list, or None for all.
+
+    For a 0-d tensor, whose one nominal axis is not NumPy's, the result is empty. RuntimeError where one is named twice.
+    """
+    if dim is None:
+        return tuple(range(ndim))
+    named = dim if isinstance(dim, (tuple, list)) else (dim,)
+    found = sorted(axis(op, d, ndim) for d in named)
+    for d, following in zip(found, found[1:], strict=False):
+        if d == following:
+            raise RuntimeError(f"{op}(): dim {d} is named twice in {tuple(named)}")
+    return tuple(found) if ndim else ()
+
+
+def sizes(op: str, given: Sequence[Any]) -> tuple[int, ...]:
+    """A shape given as ``(2, 3)`` or as ``2, 3``."""
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        given = given[0]
+    return tuple(integer(op, "a size", n) for n in given)
+
+
+def refuse(op: str, options: dict[str, Any], not_offered: str) -> None:
+    """NotImplementedError for options of PyTorch's that are not offered, TypeError for what is no option at all."""
+    for name, value in options.items():
+        if name not in not_offered.split():
+            raise TypeError(f"{op}(): got an unexpected argument {name!r}")
+        if value is not None:
+            raise NotImplementedError(f"{op}(): the option {name} of PyTorch's is not offered here")

@@ -1,0 +1,349 @@
+"""Tensor: an array that remembers how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from . import autograd, functional, versions
+from .autograd import Node, is_grad_enabled, wrap
+from .dtypes import as_dtype, float32, kind
+from .primitives import elementwise, indexing, linalg, reduction
+from .primitives import shape as shape_ops
+from .primitives.operands import cast
+
+
+def array_of(data: Any, dtype: Any = None) -> np.ndarray:
+    """A new array of ``data``: Python floats become float32, integers int64; arrays and tensors keep their dtype."""
+    if isinstance(data, Node):
+        data = data._data
+    elif dtype is None and not isinstance(data, (np.ndarray, np.generic)):
+        first = data
+        while isinstance(first, (list, tuple)) and first:
+            first = first[0]
+        array = np.array(data)
+        plain = not isinstance(first, (np.ndarray, np.generic, Node))
+        if plain and (array.dtype == np.float64 or array.size == 0):
+            return array.astype(float32)
+        data = array
+    found = np.asarray(data).dtype if dtype is None else dtype
+    return np.array(data, dtype=as_dtype(found), order="C")
+
+
+class Tensor(Node):
+    """An array with a gradient: ``Tensor(data, dtype=None, requires_grad=False)`` copies what it is given.
+
+    ``data`` is a number, a nested list, an array or a tensor. Python floats become float32, integers int64; arrays keep
+    their dtype. TypeError for float16, complex and other dtypes; RuntimeError for an integer tensor that is to require grad.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: Any, dtype: Any = None, requires_grad: bool = False):
+        self._data = array_of(data, dtype)
+        self._grad = self._primitive = self._inputs = self._static = self._former = None
+        self._time = versions.clock
+        self._requires_grad = False
+        if requires_grad:
+            self.requires_grad_()
+
+    # --- what it is ---------------------------------------------------------------------------------------------------
+
+    @property
+    def data(self) -> np.ndarray:
+        """The array itself. Assigning to it writes into it: another array of its shape and dtype."""
+        return self._data
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        value = value._data if isinstance(value, Node) else value
+        if not isinstance(value, np.ndarray) or value.shape != self.shape or value.dtype != self.dtype:
+            got = f"{value.shape} {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+            raise RuntimeError(f"data: needs an array of shape {self.shape} and dtype {self.dtype}, got {got}")
+        self._data[...] = value
+        versions.stamp(self._data)
+
+    @property
+    def grad(self) -> Tensor | None:
+        """A leaf's gradient, of its shape and dtype, or None."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"grad: needs a Tensor or None, got {type(value).__name__}")
+            if value.shape != self.shape or value.dtype != self.dtype:
+                raise RuntimeError(
+                    f"grad: needs shape {self.shape} and dtype {self.dtype}, got {value.shape} and {value.dtype}"
+                )
+            if value is self:
+                raise RuntimeError("grad: a tensor cannot be its own gradient")
+        self._grad = value
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to this tensor. Only a leaf's can be set, and only a floating one's to True."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set ``requires_grad``, and return the tensor. RuntimeError where that is not possible."""
+        if requires_grad and self.dtype.kind != "f":
+            raise RuntimeError(f"only floating tensors can require grad, this one has dtype {self.dtype}")
+        if not self.is_leaf and not requires_grad:
+            raise RuntimeError("requires_grad can be changed for leaves only; take a detach() of this tensor")
+        self._requires_grad = requires_grad
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded op made it."""
+        return self._primitive is None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._data.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._data.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self._data.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._data.size
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self._data)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        text = np.array2string(self._data, separator=", ", prefix="tensor(")
+        default = self.dtype in (np.float32, np.int64, np.bool_)
+        notes = ["" if default and self.size else f", dtype={self.dtype}"]
+        if self._primitive is not None:
+            notes.append(f", grad_fn={self._primitive.name}")
+        elif self._requires_grad:
+            notes.append(", requires_grad=True")
+        return f"tensor({text}{''.join(notes)})"
+
+    def item(self) -> Any:
+        """The one element as a Python number. RuntimeError where there are more or none."""
+        if self.size != 1:
+            raise RuntimeError(f"item(): needs a tensor of one element, got shape {self.shape}")
+        return self._data.item()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iub" or self.ndim:
+            raise TypeError("only 0-d integer tensors can serve as an index")
+        return int(self.item())
+
+    __hash__ = Node.__hash__
+
+    # --- arrays -------------------------------------------------------------------------------------------------------
+
+    def numpy(self) -> np.ndarray:
+        """The array itself, shared. RuntimeError for a tensor that requires grad: say ``t.detach().numpy()``."""
+        if self._requires_grad:
+            raise RuntimeError("numpy(): this tensor requires grad and an array has none; take t.detach().numpy()")
+        return self._data
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        # ndarray's operators come here when a tensor stands on their right; any other ufunc wants arrays.
+        op = _OPERATORS.get(ufunc.__name__)
+        if op is not None and method == "__call__" and not kwargs:
+            return op(*inputs)
+        return getattr(ufunc, method)(*(np.asarray(x) for x in inputs), **kwargs)
+
+    # --- graph --------------------------------------------------------------------------------------------------------
+
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
+        """Add this tensor's gradients, weighted by ``gradient``, to the leaves': see ``autograd.backward``."""
+        autograd.backward([self], [gradient], retain_graph, create_graph)
+
+    def detach(self) -> Tensor:
+        """The same memory as a constant."""
+        return wrap(self._data)
+
+    def to(self, dtype: Any) -> Tensor:
+        """The tensor in ``dtype``: itself where it has that, a constant where ``dtype`` is not floating."""
+        return cast(self, dtype)
+
+    def float(self) -> Tensor:
+        """The tensor in float32."""
+        return cast(self, "float32")
+
+    def double(self) -> Tensor:
+        """The tensor in float64."""
+        return cast(self, "float64")
+
+    # --- writing in place ---------------------------------------------------------------------------------------------
+
+    def _write(self, op: str, function: Callable[..., Any], *others: Any) -> Tensor:
+        """Let this tensor become ``function(itself, *others)``, in its own memory and, where recorded, in the graph."""
+        if is_grad_enabled():
+            self._refuse_write(op)
+        buffer = versions.owner(self._data)
+        others = tuple(
+            shape_ops.clone(x) if isinstance(x, Node) and versions.owner(x._data) is buffer else x for x in others
+        )
+        former = wrap(self._data)
+        for slot in ("_requires_grad", "_primitive", "_inputs", "_static", "_time", "_former"):
+            setattr(former, slot, getattr(self, slot))
+        result = function(former, *others)
+        if result.shape != self.shape:
+            raise RuntimeError(f"{op}(): the result has shape {result.shape}, which does not fit into {self.shape}")
+        if kind(result.dtype) > kind(self.dtype):
+            raise RuntimeError(f"{op}(): a result of dtype {result.dtype} cannot be written into {self.dtype}")
+        result = cast(result, self.dtype)
+        recorded = result._primitive is not None
+        if recorded:
+            former._data = self._data.copy()  # the rule may read what was here before
+        self._data[...] = result._data
+        versions.stamp(self._data, recorded)
+        if recorded:
+            versions.stamp(former._data)  # whoever read it before the write read something else now
+            self._requires_grad, self._primitive = True, result._primitive
+            self._inputs, self._static = result._inputs, result._static
+            self._time, self._former = versions.clock, former
+        return self
+
+    def _refuse_write(self, op: str) -> None:
+        if self._requires_grad and self.is_leaf:
+            raise RuntimeError(f"{op}(): a leaf that requires grad is written in place only under no_grad()")
+        if self._primitive is not None and self._inputs is not None:
+            buffer = versions.owner(self._data)
+            if any(isinstance(x, Node) and versions.owner(x._data) is buffer for x in self._inputs):
+                raise RuntimeError(
+                    f"{op}(): this tensor is a view of one that requires grad; write to that one, or under no_grad()"
+                )
+
+    def add_(self, other: Any) -> Tensor:
+        """Add ``other`` in place."""
+        return self._write("add_", elementwise.add, other)
+
+    def sub_(self, other: Any) -> Tensor:
+        """Subtract ``other`` in place."""
+        return self._write("sub_", elementwise.sub, other)
+
+    def mul_(self, other: Any) -> Tensor:
+        """Multiply by ``other`` in place."""
+        return self._write("mul_", elementwise.mul, other)
+
+    def div_(self, other: Any) -> Tensor:
+        """Divide by ``other`` in place."""
+        return self._write("div_", elementwise.div, other)
+
+    def copy_(self, source: Any) -> Tensor:
+        """Take the values of ``source``, broadcast and cast, in place."""
+        self[...] = source
+        return self
+
+    def zero_(self) -> Tensor:
+        """Become zero in place."""
+        self[...] = 0
+        return self
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        recorded = self._requires_grad or (isinstance(value, Node) and value._requires_grad)
+        if recorded and is_grad_enabled():
+            self._write("setitem", lambda x, v: indexing.setitem(x, index, v), value)
+        else:
+            parts, value, _ = indexing.place("setitem", self, index, value)
+            self._data[parts] = value._data if isinstance(value, Node) else value
+            versions.stamp(self._data)
+
+    __iadd__, __isub__, __imul__, __itruediv__ = add_, sub_, mul_, div_
+
+    # --- the ops, as operators and methods ----------------------------------------------------------------------------
+
+    __add__, __sub__, __mul__, __truediv__ = elementwise.add, elementwise.sub, elementwise.mul, elementwise.div
+    __pow__, __matmul__, __neg__, __abs__ = elementwise.pow, linalg.matmul, elementwise.neg, elementwise.abs
+    __eq__, __ne__, __lt__ = elementwise.eq, elementwise.ne, elementwise.lt  # type: ignore[assignment]
+    __le__, __gt__, __ge__ = elementwise.le, elementwise.gt, elementwise.ge
+    __and__, __or__, __getitem__ = elementwise.bitwise_and, elementwise.bitwise_or, indexing.getitem
+
+    def __radd__(self, other: Any) -> Any:
+        return elementwise.add(other, self)
+
+    def __rsub__(self, other: Any) -> Any:
+        return elementwise.sub(other, self)
+
+    def __rmul__(self, other: Any) -> Any:
+        return elementwise.mul(other, self)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return elementwise.div(other, self)
+
+    def __rpow__(self, other: Any) -> Any:
+        return elementwise.pow(other, self)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return linalg.matmul(other, self)
+
+    def where(self, condition: Any, other: Any) -> Any:
+        """This tensor where ``condition`` holds, ``other`` elsewhere."""
+        return elementwise.where(condition, self, other)
+
+    add, sub, mul, div, pow = elementwise.add, elementwise.sub, elementwise.mul, elementwise.div, elementwise.pow
+    neg, exp, log, sqrt, abs = elementwise.neg, elementwise.exp, elementwise.log, elementwise.sqrt, elementwise.abs
+    tanh, sigmoid, relu, sign = elementwise.tanh, elementwise.sigmoid, elementwise.relu, elementwise.sign
+    maximum, minimum, clamp = elementwise.maximum, elementwise.minimum, elementwise.clamp
+    eq, ne, lt, le, gt, ge = (
+        elementwise.eq, elementwise.ne, elementwise.lt, elementwise.le, elementwise.gt, elementwise.ge
+    )  # fmt: skip
+    bitwise_and, bitwise_or = elementwise.bitwise_and, elementwise.bitwise_or
+    sum, mean, amax, amin, max = reduction.sum, reduction.mean, reduction.amax, reduction.amin, reduction.max
+    argmax, var, logsumexp = reduction.argmax, reduction.var, reduction.logsumexp
+    reshape, permute, transpose, expand = shape_ops.reshape, shape_ops.permute, shape_ops.transpose, shape_ops.expand
+    squeeze, unsqueeze, flatten, clone = shape_ops.squeeze, shape_ops.unsqueeze, shape_ops.flatten, shape_ops.clone
+    matmul, softmax, log_softmax = linalg.matmul, functional.softmax, functional.log_softmax
+    mT = property(shape_ops.mT)
+    T = property(shape_ops.T)
+
+
+Node.kind = Tensor
+
+# What ndarray's operators call when a tensor stands on their right.
+_OPERATORS = {
+    "add": elementwise.add,
+    "subtract": elementwise.sub,
+    "multiply": elementwise.mul,
+    "divide": elementwise.div,
+    "power": elementwise.pow,
+    "matmul": linalg.matmul,
+    "equal": elementwise.eq,
+    "not_equal": elementwise.ne,
+    "less": elementwise.lt,
+    "less_equal": elementwise.le,
+    "greater": elementwise.gt,
+    "greater_equal": elementwise.ge,
+}
