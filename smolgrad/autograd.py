@@ -1,8 +1,8 @@
 """Record an op, order the graph, sweep it backward.
 
 An op's application is recorded as data on its output: which primitive, which inputs, which static arguments, and when.
-A pullback is written once, with operations that mean the same for an array and for a tensor: the first-order sweep hands
-it arrays and builds no graph, ``create_graph=True`` hands it tensors and the gradient is differentiable again.
+A pullback is written once, with operations that mean the same for an array and for a tensor: the first-order sweep
+hands it arrays and builds no graph, ``create_graph=True`` hands it tensors and the gradient is differentiable again.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Primitive:
 
     def __call__(self, *inputs: Any, **static: Any) -> Any:
         """Apply to tensors and numbers, recording; arrays alone give an array."""
-        values, tensors, requires_grad = [], False, False
+        values, tensors, arrays, requires_grad = [], False, False, False
         for x in inputs:
             if isinstance(x, Node):
                 tensors = True
@@ -186,6 +186,7 @@ class Primitive:
                 if x._requires_grad:
                     requires_grad = True
             else:
+                arrays = arrays or isinstance(x, np.ndarray)
                 values.append(x)
         output = self.forward(*values, **static)
         if type(output) is not np.ndarray:  # NumPy's arithmetic gives a scalar, not an array, for 0-d results
@@ -195,6 +196,8 @@ class Primitive:
         node = _new(Node.kind)
         node._data, node._grad, node._former, node._time = output, None, None, versions.clock
         if requires_grad and _mode.enabled:
+            if arrays:  # the caller's, which may change before the backward pass
+                inputs = tuple(wrap(x.copy()) if isinstance(x, np.ndarray) else x for x in inputs)
             node._requires_grad, node._primitive, node._inputs, node._static = True, self, inputs, static
         else:
             node._requires_grad, node._primitive, node._inputs, node._static = False, None, None, None
@@ -206,8 +209,9 @@ class Primitive:
         for x in inputs:
             if isinstance(x, Node) and versions.rewritten_after(x._data, x._time):
                 raise RuntimeError(
-                    f"{self.name}(): an input of shape {x._data.shape} shares its memory with a tensor that was written "
-                    "in place, in the graph, after the input was made, so its own record no longer explains its value; "
+                    f"{self.name}(): an input of shape {x._data.shape} shares its memory with a tensor that was "
+                    "written in place, in the graph, after the input was made, so its own record no longer explains "
+                    "its value; "
                     "take the view again after the write, or clone() before it"
                 )
 
@@ -260,9 +264,10 @@ class _Cotangents(dict[Node, Any]):
 
     def add(self, node: Node, value: Any) -> None:
         """Add a second or later contribution, or a first one that is a Scatter."""
-        so_far = self.get(node)
+        so_far: Any = self.get(node)
         if type(value) is Scatter:
             buffer = np.zeros(node._data.shape, node._data.dtype) if so_far is None else self.given_away(node, so_far)
+            buffer = np.asarray(buffer, order="C")  # an adopted one may have another; flat places count in this one
             value.add_to(buffer)
             value = buffer
         elif node in self.owned and type(value) is np.ndarray:
@@ -278,7 +283,7 @@ class _Cotangents(dict[Node, Any]):
         """The cotangent ``value`` of ``node`` as the caller's own: adopted where it is owned, copied where borrowed."""
         if node in self.owned:
             return value
-        return value.clone() if isinstance(value, Node) else np.array(value, order="C")
+        return np.array(value, order="C") if isinstance(value, np.ndarray) else value.clone()
 
 
 def _inputs_of(node: Node) -> tuple[Any, ...]:
@@ -308,7 +313,7 @@ _Step = tuple[Node, tuple[Any, ...], list[int]]
 
 
 def _order(roots: Iterable[Node], targets: set[Node] | None) -> list[_Step]:
-    """What lies on the paths from ``roots`` to ``targets`` (by default all leaves), each node after all its consumers."""
+    """What lies on the paths from ``roots`` to ``targets`` (by default all leaves), each after all its inputs."""
     seen: dict[Node, tuple[Any, ...]] = {}
     reaching: set[Node] = set()
     order: list[_Step] = []
@@ -335,7 +340,7 @@ def _order(roots: Iterable[Node], targets: set[Node] | None) -> list[_Step]:
 def _sweep(
     roots: Sequence[Node], seeds: Iterable[Any], targets: set[Node] | None, retain_graph: bool, create_graph: bool
 ) -> dict[Node, Any]:
-    """The gradient of each target that the sweep reaches, nobody else's: an array, or a tensor where ``create_graph``."""
+    """The gradient of each target that the sweep reaches, its own: an array, or a tensor where ``create_graph``."""
     cotangents = _Cotangents()
     for root, seed in zip(roots, seeds, strict=True):
         if root in cotangents:
@@ -382,9 +387,9 @@ def _pull_back(
             gradient = primitive.pullbacks[position](cotangent, output, *values, **static)
         x = inputs[position]
         kind, data = type(gradient), x._data
-        if kind is not np.ndarray or gradient.shape != data.shape or gradient.dtype is not data.dtype:
-            if kind is not Scatter:
-                gradient = _fitted(gradient, x, position, primitive, create_graph)
+        fits = kind is np.ndarray and gradient.shape == data.shape and gradient.dtype is data.dtype
+        if not fits and kind is not Scatter:
+            gradient = _fitted(gradient, x, position, primitive, create_graph)
         if x in cotangents or kind is Scatter:
             cotangents.add(x, gradient)
         else:
@@ -399,8 +404,8 @@ def _refuse_stale(node: Node, inputs: tuple[Any, ...], reads: tuple[int, ...]) -
         if isinstance(value, Node) and versions.written_after(value._data, node._time):
             raise RuntimeError(
                 f"backward through {node._primitive.name}() needs {f'input {read - 1}' if read else 'its output'}, of "  # type: ignore[union-attr]
-                f"shape {value._data.shape}, as it was in the forward pass, but it was written in place since; write to "
-                "a clone() instead"
+                f"shape {value._data.shape}, as it was in the forward pass, but it was written in place since; write "
+                "to a clone() instead"
             )
 
 
@@ -425,7 +430,7 @@ def _fitted(gradient: Any, x: Node, position: int, primitive: Primitive, create_
 
 
 def _is_fresh(gradient: Any, *given: Any) -> bool:
-    """Whether a rule made the array of ``gradient`` itself, rather than return something it was given or a view of it."""
+    """Whether a rule made the array of ``gradient`` itself, rather than return what it was given or a view of it."""
     array = _array(gradient)
     return array.base is None and array.flags.writeable and not any(array is _array(x) for x in given)
 
@@ -448,6 +453,8 @@ def _seeds(outputs: Sequence[Node], given: Any, create_graph: bool) -> list[Any]
         raise RuntimeError(f"got {len(grads)} output gradients for {len(outputs)} outputs; one is needed for each")
     seeds = []
     for output, seed in zip(outputs, grads, strict=True):
+        if not isinstance(output, Node):
+            raise TypeError(f"backward from outputs: they must be Tensors, got {type(output).__name__}")
         shape, dtype = output._data.shape, output._data.dtype
         if not output._requires_grad:
             raise RuntimeError(
@@ -493,7 +500,7 @@ def _deposit(leaf: Node, gradient: Any) -> None:
     so_far = leaf._grad
     if so_far is None:
         leaf._grad = gradient if isinstance(gradient, Node) else wrap(gradient)  # type: ignore[assignment]
-    elif isinstance(gradient, Node) or so_far._requires_grad:
+    elif isinstance(gradient, Node) or so_far._requires_grad or not so_far._data.flags.writeable:
         with enable_grad():
             leaf._grad = so_far + gradient
     else:
@@ -509,10 +516,11 @@ def grad(
     create_graph: bool = False,
     allow_unused: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of ``outputs``, weighted by ``grad_outputs``, with respect to each of ``inputs``; no ``.grad`` changes.
+    """The gradients of ``outputs``, weighted by ``grad_outputs``, with respect to each of ``inputs``; ``.grad`` stays.
 
     One tensor an input, of its shape and dtype; None for one that the outputs do not depend on, where ``allow_unused``
-    (RuntimeError otherwise, and for an input that does not require grad). With ``create_graph`` they are differentiable.
+    (RuntimeError otherwise, and for an input that does not require grad). With ``create_graph`` they can be
+    differentiated again.
     """
     roots, wanted = _sequence(outputs), _sequence(inputs)
     for x in wanted:
@@ -527,6 +535,6 @@ def grad(
         if gradient is None and not allow_unused:
             raise RuntimeError(f"input {i} was not used to compute the outputs; say allow_unused=True if it may be so")
         if gradient is not None and any(x is earlier for earlier in wanted[:i]):
-            gradient = gradient.clone() if isinstance(gradient, Node) else gradient.copy()
+            gradient = gradient.copy() if isinstance(gradient, np.ndarray) else gradient.clone()
         gradients.append(wrap(gradient) if isinstance(gradient, np.ndarray) else gradient)
     return tuple(gradients)

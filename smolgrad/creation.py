@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .autograd import Node, wrap
+from .autograd import wrap
 from .dtypes import as_dtype, float32
 from .primitives.operands import sizes
 from .tensor import Tensor, array_of
@@ -74,7 +74,7 @@ def ones_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False) 
 def arange(
     start: float, end: float | None = None, step: float = 1, *, dtype: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Numbers from ``start`` (0 where only the end is given) up to but not with ``end``: int64, or float32 if any is float."""
+    """Numbers from ``start`` (0 where only the end is given) up to but not with ``end``: int64, with floats float32."""
     first, stop = (0, start) if end is None else (start, end)
     if step == 0 or (stop - first) / step < 0:
         raise RuntimeError(f"arange(): from {first} to {stop} there is no way in steps of {step}")
@@ -118,7 +118,9 @@ def rand(*size: Any, dtype: Any = float32, requires_grad: bool = False) -> Tenso
 
 def randn(*size: Any, dtype: Any = float32, requires_grad: bool = False) -> Tensor:
     """Draws from the normal distribution of mean 0 and variance 1."""
-    return _made(np.asarray(_generator.standard_normal(_shape("randn", size), dtype=_drawable("randn", dtype))), requires_grad)
+    return _made(
+        np.asarray(_generator.standard_normal(_shape("randn", size), dtype=_drawable("randn", dtype))), requires_grad
+    )
 
 
 def randint(low: int, high: int | None = None, size: Any = None, *, dtype: Any = np.int64) -> Tensor:

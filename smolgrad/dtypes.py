@@ -16,7 +16,7 @@ _OF_NUMBER = {bool: bool_, int: int64, float: float32}
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """The supported dtype that ``dtype`` names. TypeError for float16, complex and whatever else is not a dtype here."""
+    """The supported dtype that ``dtype`` names. TypeError for float16, complex and whatever else is none here."""
     try:
         found = np.dtype(dtype).newbyteorder("=")
     except TypeError:
@@ -38,6 +38,8 @@ def result_type(*operands: Any) -> np.dtype[Any]:
     """
     ranked: tuple[list[np.dtype[Any]], ...] = ([], [], [])
     for x in operands:
+        if isinstance(x, np.generic):
+            x = x.item()
         if isinstance(x, (bool, int, float)):
             ranked[2].append(_OF_NUMBER[type(x)])
         else:

@@ -11,8 +11,8 @@ from .autograd import Node
 from .primitives import fused
 from .primitives.elementwise import relu, sigmoid, tanh
 from .primitives.indexing import getitem
-from .primitives.operands import axis, broadcast_shape, must_float, operands, refuse, tensor
-from .primitives.reduction import mean, sum
+from .primitives.operands import axis, must_float, operands, refuse, refuse_bool, tensor
+from .primitives.reduction import sum
 
 __all__ = [
     "cross_entropy",
@@ -31,26 +31,27 @@ __all__ = [
 def softmax(input: Any, dim: int, **options: Any) -> Any:
     """exp over its sum along ``dim``, shifted so that nothing overflows. The shape of ``input``; floating only."""
     refuse("softmax", options, "dtype _stacklevel")
-    x = must_float("softmax", input)
+    x = must_float("softmax", input, NotImplementedError)
     return fused.softmax(x, lane=axis("softmax", dim, x.ndim))
 
 
 def log_softmax(input: Any, dim: int, **options: Any) -> Any:
     """The logarithm of softmax along ``dim``, finite where softmax itself underflows."""
     refuse("log_softmax", options, "dtype _stacklevel")
-    x = must_float("log_softmax", input)
+    x = must_float("log_softmax", input, NotImplementedError)
     return fused.log_softmax(x, lane=axis("log_softmax", dim, x.ndim))
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """``input @ weight.T + bias``: (*, in), (out, in) and (out,) give (*, out), all of one dtype."""
-    xs = [must_float("linear", x) for x in (input, weight, *([] if bias is None else [bias]))]
+    xs = [tensor("linear", x) for x in (input, weight, *([] if bias is None else [bias]))]
     shapes = " and ".join(str(x.shape) for x in xs)
-    if xs[0].ndim < 1 or xs[1].ndim != 2 or xs[0].shape[-1] != xs[1].shape[1] or xs[-1].shape[0] != xs[1].shape[0]:
+    if xs[0].ndim < 1 or xs[1].ndim != 2 or xs[0].shape[-1] != xs[1].shape[1] or xs[-1].shape[:1] != xs[1].shape[:1]:
         raise RuntimeError(f"linear(): got shapes {shapes}; it needs (*, in), (out, in) and, if any, a bias (out,)")
     if len(xs) == 3 and xs[2].ndim != 1:
         raise RuntimeError(f"linear(): got shapes {shapes}; the bias must be (out,)")
     _one_dtype("linear", xs)
+    refuse_bool("linear", *xs, error=NotImplementedError)
     return fused.linear(*xs)
 
 
@@ -66,16 +67,17 @@ def layer_norm(
 
     The variance is the biased one, with ``eps`` added. Source: Ba et al., "Layer Normalization" (2016).
     """
-    x, shape = must_float("layer_norm", input), tuple(normalized_shape)
+    x, shape = tensor("layer_norm", input), tuple(normalized_shape)
+    affine = [tensor("layer_norm", w) for w in (weight, bias) if w is not None]
+    _one_dtype("layer_norm", [x, *affine])
+    must_float("layer_norm", x, NotImplementedError)
     if not shape or x.shape[-len(shape) :] != shape:
         raise RuntimeError(
             f"layer_norm(): normalized_shape {shape} must be the last sizes of the input, which has shape {x.shape}"
         )
-    affine = [must_float("layer_norm", w) for w in (weight, bias) if w is not None]
     for w in affine:
         if w.shape != shape:
             raise RuntimeError(f"layer_norm(): weight and bias must have shape {shape}, got {w.shape}")
-    _one_dtype("layer_norm", [x, *affine])
     y = fused.standardize(x, dims=tuple(range(x.ndim - len(shape), x.ndim)), eps=eps)
     if weight is not None:
         y = y * weight
@@ -87,7 +89,9 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, **options
 
     IndexError for a row that is not there, a negative one included. ``padding_idx`` is not offered.
     """
-    refuse("embedding", {"padding_idx": padding_idx, **options}, "padding_idx max_norm norm_type scale_grad_by_freq sparse")
+    refuse(
+        "embedding", {"padding_idx": padding_idx, **options}, "padding_idx max_norm norm_type scale_grad_by_freq sparse"
+    )
     table, rows = tensor("embedding", weight), _integers("embedding", input)
     if table.ndim != 2:
         raise RuntimeError(f"embedding(): weight must be (rows, width), got shape {table.shape}")
@@ -111,7 +115,7 @@ def _in_range(op: str, numbers: np.ndarray, size: int) -> None:
 # --- losses -----------------------------------------------------------------------------------------------------------
 
 
-def _reduced(op: str, losses: Any, reduction: str, count: int) -> Any:
+def _reduced(losses: Any, reduction: str, count: int) -> Any:
     if reduction == "none":
         return losses
     total = sum(losses)
@@ -127,9 +131,11 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean", **options: Any) -
     """The squared differences of ``input`` and ``target``, which broadcast: each, their mean, or their sum."""
     refuse("mse_loss", options, "weight size_average reduce")
     _checked_reduction("mse_loss", reduction)
-    a, b = operands("mse_loss", must_float("mse_loss", input), must_float("mse_loss", target))
+    pair = operands("mse_loss", tensor("mse_loss", input), tensor("mse_loss", target))
+    a, b = (must_float("mse_loss", x, NotImplementedError) for x in pair)
+    must_float("mse_loss", a, NotImplementedError)
     d = a - b
-    return _reduced("mse_loss", d * d, reduction, d.size)
+    return _reduced(d * d, reduction, d.size)
 
 
 def cross_entropy(input: Any, target: Any, *, ignore_index: int = -100, reduction: str = "mean", **options: Any) -> Any:
@@ -140,7 +146,7 @@ def cross_entropy(input: Any, target: Any, *, ignore_index: int = -100, reductio
     """
     refuse("cross_entropy", options, "weight size_average reduce label_smoothing")
     _checked_reduction("cross_entropy", reduction)
-    x = must_float("cross_entropy", input)
+    x = must_float("cross_entropy", input, NotImplementedError)
     classes = tensor("cross_entropy", target)
     classes = classes._data if isinstance(classes, Node) else classes
     if x.ndim == 0:
@@ -158,4 +164,4 @@ def cross_entropy(input: Any, target: Any, *, ignore_index: int = -100, reductio
     grid = [*np.ogrid[tuple(slice(n) for n in wanted)]] if wanted else []
     index = (*grid[:lane], np.where(kept, classes, 0), *grid[lane:])
     losses = fused.cross_entropy(x, lane=lane, index=index, kept=kept)
-    return _reduced("cross_entropy", losses, reduction, int(kept.sum()))
+    return _reduced(losses, reduction, int(kept.sum()))

@@ -36,7 +36,7 @@ class Tensor(Node):
     """An array with a gradient: ``Tensor(data, dtype=None, requires_grad=False)`` copies what it is given.
 
     ``data`` is a number, a nested list, an array or a tensor. Python floats become float32, integers int64; arrays keep
-    their dtype. TypeError for float16, complex and other dtypes; RuntimeError for an integer tensor that is to require grad.
+    their dtype. TypeError for float16, complex and other dtypes; RuntimeError for an integer tensor to require grad.
     """
 
     __slots__ = ()
@@ -62,6 +62,7 @@ class Tensor(Node):
         if not isinstance(value, np.ndarray) or value.shape != self.shape or value.dtype != self.dtype:
             got = f"{value.shape} {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
             raise RuntimeError(f"data: needs an array of shape {self.shape} and dtype {self.dtype}, got {got}")
+        self._refuse_read_only("data")
         self._data[...] = value
         versions.stamp(self._data)
 
@@ -189,6 +190,12 @@ class Tensor(Node):
         """Add this tensor's gradients, weighted by ``gradient``, to the leaves': see ``autograd.backward``."""
         autograd.backward([self], [gradient], retain_graph, create_graph)
 
+    def __reduce__(self) -> Any:
+        # A copy, a pickled one too, has neither a record nor this one's time, which is of this process's clock.
+        if not self.is_leaf:
+            raise RuntimeError("only leaves can be copied or pickled; take a detach() of this tensor")
+        return _restored, (type(self), self._data, self._requires_grad, self._grad)
+
     def detach(self) -> Tensor:
         """The same memory as a constant."""
         return wrap(self._data)
@@ -209,6 +216,7 @@ class Tensor(Node):
 
     def _write(self, op: str, function: Callable[..., Any], *others: Any) -> Tensor:
         """Let this tensor become ``function(itself, *others)``, in its own memory and, where recorded, in the graph."""
+        self._refuse_read_only(op)
         if is_grad_enabled():
             self._refuse_write(op)
         buffer = versions.owner(self._data)
@@ -236,6 +244,13 @@ class Tensor(Node):
             self._time, self._former = versions.clock, former
         return self
 
+    def _refuse_read_only(self, op: str) -> None:
+        if not self._data.flags.writeable:
+            raise RuntimeError(
+                f"{op}(): this tensor is not written in place: its memory is read-only, or elements share it (expand); "
+                "write to a clone()"
+            )
+
     def _refuse_write(self, op: str) -> None:
         if self._requires_grad and self.is_leaf:
             raise RuntimeError(f"{op}(): a leaf that requires grad is written in place only under no_grad()")
@@ -243,7 +258,7 @@ class Tensor(Node):
             buffer = versions.owner(self._data)
             if any(isinstance(x, Node) and versions.owner(x._data) is buffer for x in self._inputs):
                 raise RuntimeError(
-                    f"{op}(): this tensor is a view of one that requires grad; write to that one, or under no_grad()"
+                    f"{op}(): this tensor is a view of one that requires grad and is not written in place; write to that one, or under no_grad()"
                 )
 
     def add_(self, other: Any) -> Tensor:
@@ -277,6 +292,7 @@ class Tensor(Node):
         if recorded and is_grad_enabled():
             self._write("setitem", lambda x, v: indexing.setitem(x, index, v), value)
         else:
+            self._refuse_read_only("setitem")
             parts, value, _ = indexing.place("setitem", self, index, value)
             self._data[parts] = value._data if isinstance(value, Node) else value
             versions.stamp(self._data)
@@ -287,7 +303,7 @@ class Tensor(Node):
 
     __add__, __sub__, __mul__, __truediv__ = elementwise.add, elementwise.sub, elementwise.mul, elementwise.div
     __pow__, __matmul__, __neg__, __abs__ = elementwise.pow, linalg.matmul, elementwise.neg, elementwise.abs
-    __eq__, __ne__, __lt__ = elementwise.eq, elementwise.ne, elementwise.lt  # type: ignore[assignment]
+    __eq__, __ne__, __lt__ = elementwise.eq, elementwise.ne, elementwise.lt
     __le__, __gt__, __ge__ = elementwise.le, elementwise.gt, elementwise.ge
     __and__, __or__, __getitem__ = elementwise.bitwise_and, elementwise.bitwise_or, indexing.getitem
 
@@ -308,6 +324,12 @@ class Tensor(Node):
 
     def __rmatmul__(self, other: Any) -> Any:
         return linalg.matmul(other, self)
+
+    def __rand__(self, other: Any) -> Any:
+        return elementwise.bitwise_and(other, self)
+
+    def __ror__(self, other: Any) -> Any:
+        return elementwise.bitwise_or(other, self)
 
     def where(self, condition: Any, other: Any) -> Any:
         """This tensor where ``condition`` holds, ``other`` elsewhere."""
@@ -332,8 +354,17 @@ class Tensor(Node):
 
 Node.kind = Tensor
 
+
+def _restored(kind: type[Tensor], array: np.ndarray, requires_grad: bool, grad: Tensor | None) -> Tensor:
+    """The leaf that was taken apart to be copied or pickled, of its class: a parameter stays one."""
+    tensor: Tensor = wrap(array)
+    tensor.__class__ = kind
+    tensor._requires_grad, tensor._grad = requires_grad, grad
+    return tensor
+
+
 # What ndarray's operators call when a tensor stands on their right.
-_OPERATORS = {
+_OPERATORS: dict[str, Callable[..., Any]] = {
     "add": elementwise.add,
     "subtract": elementwise.sub,
     "multiply": elementwise.mul,
@@ -346,4 +377,6 @@ _OPERATORS = {
     "less_equal": elementwise.le,
     "greater": elementwise.gt,
     "greater_equal": elementwise.ge,
+    "bitwise_and": elementwise.bitwise_and,
+    "bitwise_or": elementwise.bitwise_or,
 }

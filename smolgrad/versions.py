@@ -46,7 +46,7 @@ def stamp(array: np.ndarray, recorded: bool = False) -> None:
 
 def _forget(key: int, _: weakref.ref[np.ndarray]) -> None:
     for table in (_owners, _written, _recorded):
-        table.pop(key, None)  # type: ignore[attr-defined]
+        table.pop(key, None)
 
 
 def written_after(array: np.ndarray, time: int) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..autograd import Node, Primitive, wrap
-from .operands import Number, broadcast_shape, cast, floating, must_float, operands, refuse, tensor
+from ..dtypes import result_type
+from .operands import Number, broadcast_shape, floating, operands, refuse, refuse_bool, tensor
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
@@ -28,12 +28,11 @@ def add(input: Any, other: Any, **options: Any) -> Any:
 
 
 def sub(input: Any, other: Any, **options: Any) -> Any:
-    """``input - other``, broadcast and promoted. RuntimeError for bools."""
+    """``input - other``, broadcast and promoted. RuntimeError where one is of bools."""
     if options:
         refuse("sub", options, "alpha out")
-    a, b = operands("sub", input, other)
-    _refuse_bool("sub", a, b)
-    return _sub(a, b)
+    refuse_bool("sub", input, other)
+    return _sub(*operands("sub", input, other))
 
 
 def mul(input: Any, other: Any, **options: Any) -> Any:
@@ -54,20 +53,15 @@ def div(input: Any, other: Any, **options: Any) -> Any:
 def neg(input: Any) -> Any:
     """``-input``. RuntimeError for bools."""
     x = tensor("neg", input)
-    _refuse_bool("neg", x)
+    refuse_bool("neg", x)
     return _neg(x)
-
-
-def _refuse_bool(op: str, *inputs: Any) -> None:
-    if all(isinstance(x, bool) or getattr(x, "dtype", None) == bool for x in inputs):
-        raise RuntimeError(f"{op}(): is not defined for bools; use logical operations or cast to an integer dtype")
 
 
 def _slope_in_base(g: Any, _y: Any, a: Any, b: Any) -> Any:
     # d/da a^b = b a^(b-1), and 0 where b = 0, at a = 0, inf and NaN too: there the power is taken of 1 instead, so that
     # no 0 * inf arises. Elsewhere the product with b = 0 gives the 0, and keeps the mixed derivative 1/a.
     if isinstance(b, Number):
-        return g * (b * a ** (b - 1)) if b else zero(g)
+        return g * (b * pow(a, b - 1)) if b else zero(g)
     singular = (b == 0) & ((a == 0) | (abs(a) == np.inf) | (a != a))
     return g * (b * where(singular, 1, a) ** (b - 1))
 
@@ -78,16 +72,27 @@ def _slope_in_exponent(g: Any, y: Any, a: Any, b: Any) -> Any:
     return where(flat, 0, g * (y * log(where(flat, 1, a))))
 
 
-_pow = Primitive("pow", operator.pow, _slope_in_base, _slope_in_exponent, broadcasts=True)
+def _power(a: Any, b: Any) -> Any:
+    # Half powers are roots, as in PyTorch: NaN at -inf, and -inf at -0.0 for the power -1/2.
+    if isinstance(b, float) and b in (0.5, -0.5):
+        return np.sqrt(a) if b > 0 else 1 / np.sqrt(a)
+    return a**b if isinstance(b, Number) else np.power(a, b)
+
+
+_pow = Primitive("pow", _power, _slope_in_base, _slope_in_exponent, broadcasts=True)
 
 
 def pow(input: Any, exponent: Any) -> Any:
     """``input ** exponent``, where one or both are tensors. RuntimeError for integers to a negative integer power."""
     a, b = operands("pow", input, exponent)
+    if result_type(a, b) == np.bool_:
+        refuse_bool("pow", a, b, error=NotImplementedError)
     if isinstance(a, Number):
         a = wrap(np.asarray(a, dtype=b.dtype))
     if a.dtype.kind != "f" and np.any(np.less(b._data if isinstance(b, Node) else b, 0)):
-        raise RuntimeError(f"pow(): integers to negative integer powers are not allowed, got exponent {b}; cast to float")
+        raise RuntimeError(
+            f"pow(): integers to negative integer powers are not allowed, got exponent {b}; cast to float"
+        )
     return _pow(a, b)
 
 
@@ -153,12 +158,14 @@ _where = Primitive(
     lambda g, _y, _a, _b, *, condition: where(condition, 0, g),
     broadcasts=True,
 )
-_sign = Primitive("sign", np.sign, lambda g, _y, _x: zero(g))
+_sign = Primitive("sign", lambda x: np.where(x == x, np.sign(x), 0), lambda g, _y, _x: zero(g))
 
 
 def abs(input: Any) -> Any:
     """The absolute value of each element; its slope at 0 is 0."""
-    return _abs(tensor("abs", input))
+    x = tensor("abs", input)
+    refuse_bool("abs", x, error=NotImplementedError)
+    return _abs(x)
 
 
 def sign(input: Any) -> Any:
@@ -169,7 +176,7 @@ def sign(input: Any) -> Any:
 def relu(input: Any) -> Any:
     """max(x, 0) of each element; its slope at 0 is 0. RuntimeError for bools."""
     x = tensor("relu", input)
-    _refuse_bool("relu", x)
+    refuse_bool("relu", x)
     return _relu(x)
 
 
@@ -224,7 +231,7 @@ def where(condition: Any, input: Any, other: Any) -> Any:
     return _where(a, b, condition=condition)
 
 
-# --- comparisons and masks ------------------------------------------------------------------------------------------------------
+# --- comparisons and masks --------------------------------------------------------------------------------------------
 
 
 def _constant(name: str, function: Callable[[Any, Any], Any], doc: str) -> Callable[[Any, Any], Any]:

@@ -1,4 +1,4 @@
-"""Ops that one rule serves better than a composition: it stays finite, or keeps one array where that would keep many."""
+"""Ops that one rule serves better than a composition: it stays finite, or keeps one array instead of many."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..autograd import Primitive
 from .elementwise import exp, sqrt, where
 from .indexing import Index, _put
 from .linalg import _matmul
-from .reduction import _log_sum_exp, _spread, mean, sum, var
+from .reduction import _spread, mean, sum, var
 from .shape import mT, reshape
 
 # --- softmax ----------------------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ log_softmax = Primitive("log_softmax", _log_soft_max, lambda g, y, _x, *, lane: 
 
 
 def _surprise(x: np.ndarray, lane: int, index: Index, kept: np.ndarray) -> Any:
-    return np.where(kept, _log_sum_exp(x, (lane,), False) - x[index], 0)
+    return np.where(kept, -_log_soft_max(x, lane)[index], 0)
 
 
 def _surprise_back(g: Any, _y: Any, x: Any, *, lane: int, index: Index, kept: np.ndarray) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..autograd import Node, Primitive, Scatter
 from .elementwise import where
-from .operands import Number, cast, tensor
+from .operands import Number, cast, integer, tensor
 from .shape import reshape
 
 Index = tuple[Any, ...]
@@ -49,8 +49,13 @@ def _pick_back(g: Any, _y: Any, _x: Any, *, index: Index) -> Any:
     return Scatter(lambda buffer: _scatter_add(buffer, index, g))
 
 
+def _picked(x: np.ndarray, index: Index) -> np.ndarray:
+    y = x[index]
+    return y if isinstance(y, np.ndarray) else x[(*index, ...)]  # one element: a view too, not a scalar
+
+
 # The two adjoints of each other: to pick, and to add back where it was picked.
-_pick = Primitive("getitem", lambda x, index: x[index], _pick_back)
+_pick = Primitive("getitem", _picked, _pick_back)
 _put = Primitive("put", _spread_to, lambda g, _y, _x, *, index, shape: _pick(g, index=index))
 
 
@@ -69,17 +74,17 @@ def along(input: Any, indices: Any, lane: int) -> Any:
     """``input`` picked along one axis by integer ``indices`` of as many dimensions, the others in step."""
     if not input.ndim:
         return _pick(input, index=())
-    where_to = np.ogrid[tuple(slice(n) for n in indices.shape)]
-    where_to = [*where_to[:lane], indices._data if isinstance(indices, Node) else indices, *where_to[lane + 1 :]]
-    return _pick(input, index=tuple(where_to))
+    grid: list[Any] = [*np.ogrid[tuple(slice(n) for n in indices.shape)]]
+    grid[lane] = indices._data.copy() if isinstance(indices, Node) else indices  # a tensor's may be written to
+    return _pick(input, index=tuple(grid))
 
 
 def _picked_shape(op: str, x: Any, index: Index) -> tuple[int, ...]:
     try:
         # A 0-stride stand-in: what is picked from it costs no more than the index itself.
         return np.broadcast_to(np.False_, x.shape)[index].shape
-    except IndexError as error:
-        raise IndexError(f"{op}(): {error}; the tensor has shape {x.shape}") from None
+    except (IndexError, ValueError) as error:
+        raise type(error)(f"{op}(): {error}; the tensor has shape {x.shape}") from None
 
 
 def _parts(op: str, index: Any) -> Index:
@@ -96,10 +101,15 @@ def _part(op: str, part: Any) -> Any:
         if part.dtype.kind not in "iub":
             raise IndexError(f"{op}(): an index array must hold integers or bools, got {part.dtype}")
         return part.copy()
-    if part is None or part is Ellipsis or isinstance(part, (slice, int, np.integer, np.bool_)):
+    if isinstance(part, slice):  # its bounds may be tensors, which may be written to
+        return slice(
+            *(x if x is None else integer(op, "a slice's bound", x) for x in (part.start, part.stop, part.step))
+        )
+    if part is None or part is Ellipsis or isinstance(part, (int, np.integer, np.bool_)):
         return part
     raise IndexError(
-        f"{op}(): an index is an integer, a slice, ..., None, or an array of integers or bools; got {type(part).__name__}"
+        f"{op}(): an index is an integer, a slice, ..., None, or an array of integers or bools; "
+        f"got {type(part).__name__}"
     )
 
 
@@ -118,7 +128,7 @@ def _of_value(g: Any, _y: Any, _x: Any, _value: Any, *, index: Index, last: Any)
 
 
 # Where a place is named more than once the value written last stays, and ``last`` says which one that is.
-_setitem = Primitive(
+_setitem: Primitive = Primitive(
     "setitem",
     _overwritten,
     lambda g, _y, _x, _value, *, index, last: _setitem(g, np.zeros((), g.dtype), index=index, last=None),

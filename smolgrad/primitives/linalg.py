@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..autograd import Primitive
-from .operands import broadcast_shape, tensor
+from .operands import broadcast_shape, refuse_bool, tensor
 from .shape import mT, squeeze, unsqueeze
 
-_matmul = Primitive(
+_matmul: Primitive = Primitive(
     "matmul",
     np.matmul,
     lambda g, _y, _a, b: _matmul(g, mT(b)),
@@ -29,6 +29,7 @@ def matmul(input: Any, other: Any) -> Any:
         raise RuntimeError(f"matmul(): both inputs need at least one dimension, got shapes {a.shape} and {b.shape}")
     if a.dtype != b.dtype:
         raise RuntimeError(f"matmul(): both inputs must have one dtype, got {a.dtype} and {b.dtype}")
+    refuse_bool("matmul", a, error=NotImplementedError)
     row, column = a.ndim == 1, b.ndim == 1
     if a.shape[-1] != b.shape[0 if column else -2]:
         raise RuntimeError(

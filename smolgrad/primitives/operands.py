@@ -1,9 +1,10 @@
-"""What the ops accept: tensors, arrays beside them, and Python numbers, brought to a common dtype; and what they refuse."""
+"""What the ops accept (tensors, arrays beside them, Python numbers, brought to a common dtype) and what they refuse."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from ..dtypes import as_dtype, float32, result_type
 
 Number = (bool, int, float)
 
-to = Primitive("to", lambda x, dtype: x.astype(dtype), lambda g, _y, _x, *, dtype: to(g, dtype=_x.dtype))
+to: Primitive = Primitive("to", lambda x, dtype: x.astype(dtype), lambda g, _y, _x, *, dtype: to(g, dtype=_x.dtype))
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """``x``, a tensor or an array, in ``dtype``: itself where it has that already, a constant where it is not floating."""
+    """``x``, a tensor or an array, in ``dtype``: itself where it has that, a constant where it is not floating."""
     dtype = as_dtype(dtype)
     if x.dtype == dtype:
         return x
@@ -30,6 +31,8 @@ def tensor(op: str, x: Any) -> Any:
     """``x``, checked to be a tensor, or an array of a supported dtype. TypeError otherwise."""
     if isinstance(x, Node):
         return x
+    if isinstance(x, np.generic):  # what NumPy's arithmetic makes of a 0-d array, in a rule
+        x = np.asarray(x)
     if isinstance(x, np.ndarray):
         as_dtype(x.dtype)
         return x
@@ -42,19 +45,25 @@ def floating(op: str, x: Any) -> Any:
     return x if x.dtype.kind == "f" else cast(x, float32)
 
 
-def must_float(op: str, x: Any) -> Any:
-    """``x``, checked to be floating. RuntimeError otherwise."""
+def must_float(op: str, x: Any, error: type[Exception] = RuntimeError) -> Any:
+    """``x``, checked to be floating. ``error``, as PyTorch has it, otherwise."""
     x = tensor(op, x)
     if x.dtype.kind != "f":
-        raise RuntimeError(f"{op}(): needs a floating dtype, got {x.dtype}")
+        raise error(f"{op}(): needs a floating dtype, got {x.dtype}")
     return x
+
+
+def refuse_bool(op: str, *inputs: Any, error: type[Exception] = RuntimeError) -> None:
+    """``error``, as PyTorch has it, where one of ``inputs`` is bool."""
+    if any(isinstance(x, bool) or getattr(x, "dtype", None) == np.bool_ for x in inputs):
+        raise error(f"{op}(): is not defined for bools; use logical operations or cast to an integer dtype")
 
 
 def operands(op: str, *inputs: Any) -> list[Any]:
     """``inputs`` in their common dtype (``torch.result_type``), with numbers left as they are.
 
-    An array beside a tensor is copied, so that later changes to it do not reach the backward pass. TypeError for what is
-    neither tensor, array nor number, and where there are only numbers; RuntimeError where shapes do not broadcast.
+    TypeError for what is neither tensor, array nor number, and where there are only numbers; RuntimeError where shapes
+    do not broadcast.
     """
     if len(inputs) == 2:  # the common case costs no more than it must
         a, b = inputs
@@ -62,20 +71,20 @@ def operands(op: str, *inputs: Any) -> list[Any]:
             if isinstance(b, Node):
                 if a._data.dtype is b._data.dtype and a._data.shape == b._data.shape:
                     return [a, b]
-            elif type(b) is float and a._data.dtype.kind == "f":
+            elif type(b) in Number and a._data.dtype.kind == "f":
                 return [a, b]
-    found = [_operand(op, x) for x in inputs]
-    if any(isinstance(x, Node) for x in found):
-        found = [wrap(x.copy()) if isinstance(x, np.ndarray) else x for x in found]
-    elif not any(isinstance(x, np.ndarray) for x in found):
+    tensors = any(isinstance(x, Node) for x in inputs)
+    found = [_operand(op, x, weak=tensors) for x in inputs]
+    if all(isinstance(x, Number) for x in found):
         raise TypeError(f"{op}(): needs at least one Tensor, got {', '.join(type(x).__name__ for x in found)}")
     broadcast_shape(op, *(x.shape for x in found if not isinstance(x, Number)))
     dtype = result_type(*found)
     return [x if isinstance(x, Number) else cast(x, dtype) for x in found]
 
 
-def _operand(op: str, x: Any) -> Any:
-    if isinstance(x, np.generic):
+def _operand(op: str, x: Any, weak: bool) -> Any:
+    # Beside a tensor a NumPy scalar is a number as good as Python's. Beside arrays it is one itself, of no dimensions.
+    if isinstance(x, np.generic) and weak:
         x = x.item()
     return x if type(x) in Number else tensor(op, x)
 
@@ -104,10 +113,12 @@ def integer(op: str, name: str, value: Any) -> int:
 
 
 def axis(op: str, dim: Any, ndim: int) -> int:
-    """``dim`` counted from the front. IndexError where a tensor of ``ndim`` dimensions (0-d counts as 1) has no such."""
+    """``dim`` counted from the front. IndexError where a tensor of ``ndim`` dimensions (0-d counts as 1) has none."""
     number, room = integer(op, "dim", dim), max(ndim, 1)
     if not -room <= number < room:
-        raise IndexError(f"{op}(): dim {number} is out of range; with {ndim} dimensions it goes from {-room} to {room - 1}")
+        raise IndexError(
+            f"{op}(): dim {number} is out of range; with {ndim} dimensions it goes from {-room} to {room - 1}"
+        )
     return number % room
 
 
@@ -120,7 +131,7 @@ def axes(op: str, dim: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     named = dim if isinstance(dim, (tuple, list)) else (dim,)
     found = sorted(axis(op, d, ndim) for d in named)
-    for d, following in zip(found, found[1:], strict=False):
+    for d, following in pairwise(found):
         if d == following:
             raise RuntimeError(f"{op}(): dim {d} is named twice in {tuple(named)}")
     return tuple(found) if ndim else ()

@@ -1,4 +1,4 @@
-"""Reductions over axes. ``dim`` is an int, a tuple or list in any order, or None for all axes; ``()`` reduces nothing."""
+"""Reductions over axes. ``dim`` is an int, a tuple or list in any order, or None for all; ``()`` reduces nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ..autograd import Node, Primitive, expand, wrap
 from .elementwise import div, exp, maximum, where
 from .indexing import along
-from .operands import Number, axes, axis, integer, must_float, refuse, tensor
+from .operands import Number, axes, axis, floating, integer, must_float, refuse, refuse_bool, tensor
 from .shape import reshape
 
 
@@ -34,7 +34,7 @@ def _spread(g: Any, x: Any, dims: tuple[int, ...]) -> Any:
 def _share(g: Any, y: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
     # Every element that equals its lane's extreme gets the same share, so that the shares of a lane add up to g.
     best = x == _spread(y, x, dims)
-    return where(best, _spread(div(g, sum(best, dims, keepdim)), x, dims), 0)
+    return div(where(best, _spread(g, x, dims), 0), _spread(sum(best, dims, keepdim), x, dims))
 
 
 def _log_sum_exp(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> Any:
@@ -104,12 +104,12 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> 
 
 
 def amax(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """The largest element over ``dim``, by default over all; tied ones share the slope evenly. IndexError over nothing."""
+    """The largest element over ``dim``, by default all; tied ones share the slope evenly. IndexError over nothing."""
     return _reduced_to_extreme("amax", _amax, input, dim, keepdim, options)
 
 
 def amin(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """The smallest element over ``dim``, by default over all; tied ones share the slope evenly. IndexError over nothing."""
+    """The smallest element over ``dim``, by default all; tied ones share the slope evenly. IndexError over nothing."""
     return _reduced_to_extreme("amin", _amin, input, dim, keepdim, options)
 
 
@@ -117,8 +117,15 @@ def _reduced_to_extreme(op: str, primitive: Primitive, input: Any, dim: Any, kee
     refuse(op, options, "out")
     x = tensor(op, input)
     dims = axes(op, dim, x.ndim)
+    if dim is None:
+        _refuse_nothing(op, x)
     _refuse_empty(op, x.shape, dims)
     return primitive(x, dims=dims, keepdim=keepdim)
+
+
+def _refuse_nothing(op: str, x: Any) -> None:
+    if x.size == 0:
+        raise RuntimeError(f"{op}(): needs at least one element, got shape {x.shape}; say which dim to reduce")
 
 
 def _refuse_empty(op: str, shape: tuple[int, ...], dims: tuple[int, ...]) -> None:
@@ -135,14 +142,13 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> A
     refuse("max", options, "out")
     x = tensor("max", input)
     if dim is None:
-        if x.size == 0:
-            raise RuntimeError(f"max(): needs at least one element, got shape {x.shape}; say which dim to reduce")
+        _refuse_nothing("max", x)
         return amax(x)
-    if isinstance(dim, (Node, np.ndarray)) and dim.dtype.kind == "f":
+    if isinstance(dim, (Node, np.ndarray)):
         return maximum(x, dim)
     lane = axis("max", dim, x.ndim)
     _refuse_empty("max", x.shape, (lane,) if x.ndim else ())
-    indices = argmax(x, lane, keepdim=True)
+    indices = _first_largest(x, lane, keepdim=True)
     values = along(x, indices, lane)
     if not keepdim and x.ndim:
         values, indices = (reshape(y, x.shape[:lane] + x.shape[lane + 1 :]) for y in (values, indices))
@@ -152,9 +158,14 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> A
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The index (int64) of the largest element, the first of those tied: among all in C order, or along ``dim``."""
     x = tensor("argmax", input)
-    values = x._data if isinstance(x, Node) else x
+    refuse_bool("argmax", x)
     lane = None if dim is None else axis("argmax", dim, x.ndim)
     _refuse_empty("argmax", x.shape, axes("argmax", lane, x.ndim))
+    return _first_largest(x, lane, keepdim)
+
+
+def _first_largest(x: Any, lane: int | None, keepdim: bool) -> Any:
+    values = x._data if isinstance(x, Node) else x
     if not x.ndim:
         found = np.zeros((), dtype=np.int64)
     else:
@@ -174,5 +185,5 @@ def var(input: Any, dim: Any = None, *, correction: float = 1, keepdim: bool = F
 def logsumexp(input: Any, dim: Any, keepdim: bool = False, **options: Any) -> Any:
     """log of the sum of exp over ``dim``, by shifting each lane by its largest: no element overflows."""
     refuse("logsumexp", options, "out")
-    x = must_float("logsumexp", input)
+    x = floating("logsumexp", input)
     return _logsumexp(x, dims=axes("logsumexp", dim, x.ndim), keepdim=keepdim)

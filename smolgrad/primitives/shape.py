@@ -14,7 +14,7 @@ from .operands import axes, axis, cast, refuse, sizes, tensor
 
 _clone = Primitive("clone", lambda x: x.copy(), lambda g, _y, _x: g)
 _reshape = Primitive("reshape", lambda x, shape: x.reshape(shape), lambda g, _y, _x, *, shape: reshape(g, _x.shape))
-_permute = Primitive(
+_permute: Primitive = Primitive(
     "permute", lambda x, dims: x.transpose(dims), lambda g, _y, _x, *, dims: _permute(g, dims=tuple(np.argsort(dims)))
 )
 
@@ -32,7 +32,7 @@ def clone(input: Any) -> Any:
 
 
 def reshape(input: Any, *shape: Any) -> Any:
-    """The elements in C order in another ``shape`` of as many; one size may be -1. RuntimeError where they do not fit."""
+    """The elements in C order in another ``shape`` of as many; one size may be -1. RuntimeError for others."""
     x = tensor("reshape", input)
     wanted = sizes("reshape", shape)
     known = 1
@@ -54,7 +54,9 @@ def permute(input: Any, *dims: Any) -> Any:
     x = tensor("permute", input)
     given = sizes("permute", dims)
     if len(given) != x.ndim:
-        raise RuntimeError(f"permute(): got {len(given)} dims for an input of {x.ndim} dimensions; each must be named once")
+        raise RuntimeError(
+            f"permute(): got {len(given)} dims for an input of {x.ndim} dimensions; each must be named once"
+        )
     order = tuple(axis("permute", d, x.ndim) for d in given)
     axes("permute", order, x.ndim)
     return _permute(x, dims=order)
@@ -156,7 +158,7 @@ def _tensors(op: str, given: Any) -> list[Any]:
     if not isinstance(given, (tuple, list)):
         raise TypeError(f"{op}(): needs a tuple or list of tensors, got {type(given).__name__}")
     if not given:
-        raise RuntimeError(f"{op}(): needs at least one tensor, got none")
+        raise (ValueError if op == "cat" else RuntimeError)(f"{op}(): needs at least one tensor, got none")
     xs = [tensor(op, x) for x in given]
     dtype = result_type(*xs)
     return [cast(x, dtype) for x in xs]

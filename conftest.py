@@ -1,0 +1,126 @@
+"""The run: its profile, its seed, the engine under test, and the ledger of what was compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")  # one thread a process: pytest-xdist brings the processes
+
+import pytest
+from hypothesis import Phase, Verbosity, settings
+
+import smolgrad  # noqa: F401  all of it, so that no drawn stream depends on which test was asked for
+from spec.engines.pytorch import PyTorch
+from spec.engines.smolgrad import Smolgrad
+from spec.faults import killing
+from spec.report import failure, ledger
+
+ENGINES = {engine.name: engine for engine in (Smolgrad, PyTorch)}
+CI_SEED = 1
+
+# Every field is spelled out: Hypothesis has other defaults where it sees CI, and under them it would ignore a seed.
+for name, examples in {"dev": 50, "ci": 50, "nightly": 1000, "coverage": 5}.items():
+    settings.register_profile(
+        name,
+        max_examples=examples,
+        derandomize=False,
+        database=None,  # a run depends on its seed alone
+        verbosity=Verbosity.normal,
+        phases=(Phase.explicit, Phase.generate, Phase.target, Phase.shrink),
+        stateful_step_count=30,
+        report_multiple_bugs=False,
+        suppress_health_check=(),
+        deadline=None,  # this machine may be busy; what is slow shows in --durations
+        print_blob=True,
+        backend="hypothesis",
+    )
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("smolgrad")
+    group.addoption("--engine", choices=sorted(ENGINES), default="smolgrad", help="the engine under test")
+    group.addoption("--examples", type=int, help="examples of each property, instead of the profile's")
+    group.addoption("--ledger", type=Path, help="write what was compared to this JSON file")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    # Before Hypothesis's own plugin reads it, and before xdist hands the options to its workers.
+    option = config.option
+    profile = option.hypothesis_profile or settings.get_current_profile_name()
+    if option.hypothesis_seed is None:
+        option.hypothesis_seed = str(CI_SEED if profile == "ci" else random.SystemRandom().randrange(10**6))
+    if option.examples:
+        settings.register_profile(profile, settings.get_profile(profile), max_examples=option.examples)
+        settings.load_profile(profile)
+    failure.replay = " ".join(_replay(option))
+    killing.run_seed = option.hypothesis_seed
+
+
+def _replay(option: Any) -> Iterator[str]:
+    """The options that make this run again: what is drawn depends on the number of examples, too."""
+    yield f"--hypothesis-seed={option.hypothesis_seed}"
+    if option.hypothesis_profile:
+        yield f"--hypothesis-profile={option.hypothesis_profile}"
+    if option.examples:
+        yield f"--examples={option.examples}"
+    if option.engine != "smolgrad":
+        yield f"--engine={option.engine}"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    profile = config.option.hypothesis_profile or settings.get_current_profile_name()
+    examples = settings.get_profile(profile).max_examples
+    return f"spec: engine {config.option.engine}, profile {profile}, {examples} examples, replay with {failure.replay}"
+
+
+@pytest.fixture(scope="session")
+def engine(pytestconfig: pytest.Config) -> Any:
+    """The engine under test."""
+    return ENGINES[pytestconfig.option.engine]()
+
+
+# --- the ledger, gathered from all processes --------------------------------------------------------------------------
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_testnodedown(node: Any) -> None:
+    ledger.merge(getattr(node, "workeroutput", {}).get("ledger", []))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    workeroutput = getattr(session.config, "workeroutput", None)
+    if workeroutput is not None:
+        workeroutput["ledger"] = ledger.export()
+        return
+    if session.config.option.ledger:
+        session.config.option.ledger.write_text(json.dumps(ledger.export()))
+    if ledger.empty() and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    total = sum(line.comparisons for line in ledger.lines.values())
+    if total:
+        terminalreporter.write_line(
+            f"ledger: {len(ledger.lines)} pairs of op and property, {total:,} comparisons that could have failed"
+        )
+    for op, name in ledger.empty():
+        terminalreporter.write_line(f"ledger: {name} compared nothing for {op}", red=True)
+    scores = [
+        score
+        for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed"))
+        for name, score in report.user_properties
+        if name == "planted faults" and report.when == "call"
+    ]
+    if scores:
+        planted, dead, equivalent = map(sum, zip(*scores, strict=True))
+        terminalreporter.write_line(f"planted faults: {dead} of {planted} dead, {equivalent} equivalents")

@@ -1,0 +1,1 @@
+"""Trainings of real models, each beside its PyTorch twin: ``python -m experiments.digits``."""

@@ -1,0 +1,1 @@
+"""The executable specification: what is true of every op, and how we look for a counterexample."""

@@ -1,0 +1,254 @@
+"""The specification at the command line: ``python -m spec list``, ``show OP``, ``verify``."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib.util
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+try:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.table import Table
+
+    from .ops import BY_NAME, SPECS
+    from .report import catalogue
+except ImportError as error:
+    sys.exit(f'python -m spec needs {error.name}, which is not installed: pip install -e ".[test]"')
+
+console = Console(highlight=False)
+
+
+# --- list and show ----------------------------------------------------------------------------------------------------
+
+
+def list_entries(_args: argparse.Namespace) -> int:
+    """Every entry, one a line."""
+    properties = catalogue.properties()
+    count = Counter(spec.name for specs in properties.values() for spec in specs)
+    table = Table(box=None, pad_edge=False)
+    for title in ("op", "inputs", "facts", "rule in smolgrad/", "line", "props"):
+        table.add_column(title, no_wrap=title != "facts", justify="right" if title in ("line", "props") else "left")
+    home = ""
+    for spec in SPECS:
+        file, _, line = catalogue.entry(spec).partition(":")
+        if file != home:
+            home = file
+            table.add_row(f"[bold]{file}[/bold]")
+        rule = re.sub(r"smolgrad/|primitives/|\.py", "", catalogue.rule(spec))
+        table.add_row(
+            spec.name, catalogue.inputs(spec), ", ".join(catalogue.facts(spec)), rule, line, str(count[spec.name])
+        )
+    console.print(table)
+    console.print(f"{len(SPECS)} entries, {len(properties)} properties")
+    return 0
+
+
+def show(args: argparse.Namespace) -> int:
+    """All about one entry."""
+    spec = BY_NAME[_known(args.op)]
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    facts.add_row("inputs", catalogue.inputs(spec))
+    facts.add_row("facts", ", ".join(catalogue.facts(spec)) or "smooth everywhere")
+    facts.add_row("rule", catalogue.rule(spec))
+    facts.add_row("entry", catalogue.entry(spec))
+    try:
+        facts.add_row("oracle", "\n".join(map(escape, catalogue.oracle(spec))))
+    except ImportError:
+        facts.add_row("oracle", "PyTorch's op of that name (torch is not installed here)")
+    console.print(f"[bold]{spec.name}[/bold]")
+    console.print(facts)
+    console.print("\n[bold]Calls that are generated[/bold]")
+    for program in catalogue.programs(spec, 3):
+        console.print(f"\n{program}", markup=False, soft_wrap=True)
+    console.print("\n[bold]Properties that are checked[/bold]\n")
+    for name, specs in sorted(catalogue.properties().items()):
+        if spec in specs:
+            console.print(f"  {name.replace('_', ' ')}", soft_wrap=True)
+    console.print("\n[bold]Calls that are refused[/bold]\n")
+    errors = Table("inputs and parameters", "exception", "its message matches", box=None)
+    for wrong in spec.errors:
+        errors.add_row(*map(escape, catalogue.refused(wrong)))
+    console.print(errors)
+    return 0
+
+
+def _known(name: str) -> str:
+    """``name``, which must be an entry's."""
+    if name not in BY_NAME:
+        near = difflib.get_close_matches(name, BY_NAME, n=5, cutoff=0.5) + [op for op in BY_NAME if name in op]
+        hint = f"near it: {', '.join(dict.fromkeys(near))}" if near else "python -m spec list shows all"
+        sys.exit(f"no entry is called {name!r}; {hint}")
+    return name
+
+
+# --- verify -----------------------------------------------------------------------------------------------------------
+
+
+def verify(args: argparse.Namespace) -> int:
+    """Run the properties and the comparisons with PyTorch, and tell what was compared."""
+    for module in ("torch", "xdist"):
+        if importlib.util.find_spec(module) is None:
+            sys.exit(f'verify needs {module}, which is not installed: pip install -e ".[test]"')
+    ops = list(map(_known, args.ops))
+    with tempfile.TemporaryDirectory() as folder:
+        events, ledger, output = (Path(folder) / name for name in ("events", "ledger", "output"))
+        events.touch()
+        began = time.monotonic()
+        command = [sys.executable, "-m", "pytest", "tests/properties", "tests/parity", "-q", "-p", "spec.report.live"]
+        command += [f"--events={events}", f"--ledger={ledger}", f"--only={','.join(ops)}", f"-n{args.n}"]
+        command += [f"--hypothesis-seed={args.seed}", *([f"--examples={args.examples}"] if args.examples else [])]
+        what = ", ".join(ops) if 0 < len(ops) < 5 else f"{len(ops) or len(SPECS)} ops"
+        times = f", {args.examples} examples of each property" if args.examples else ""
+        console.print(f"verifying {what}{times}, seed {args.seed}")
+        with output.open("w") as out, _ended(command, out) as process:
+            outcomes = _follow(process, events)
+        code = process.wait()
+        lines = json.loads(ledger.read_text()) if ledger.exists() else []
+        if code:
+            console.print(_failures(output.read_text()), markup=False, soft_wrap=True)
+    console.print(_table(lines, outcomes))
+    console.print("worst: the largest error, as a fraction of what is allowed, and the property that had it")
+    failed = [test for test, outcome in outcomes.items() if outcome == "failed"]
+    comparisons, seconds = sum(line["comparisons"] for _, _, line in lines), time.monotonic() - began
+    result = "[red]not verified[/red]" if code else "[green]verified[/green]"
+    console.print(
+        f"{result}: {len(outcomes) - len(failed)} of {len(outcomes)} tests passed, {comparisons:,} comparisons "
+        f"that could have failed, {seconds:.0f} s, seed {args.seed}"
+    )
+    return min(code, 1)
+
+
+@contextmanager
+def _ended(command: list[str], out: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """The process of ``command``, which does not outlive the block, whatever ends that."""
+    process = subprocess.Popen(command, cwd=catalogue.ROOT, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+
+def _follow(process: subprocess.Popen[bytes], events: Path) -> dict[str, str]:
+    """Show how far the run is until it ends: the outcome of each test."""
+    outcomes: dict[str, str] = {}
+    columns = [
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    ]
+    columns += [TextColumn("left"), TimeRemainingColumn()]
+    with Progress(*columns, console=console, transient=True) as progress, events.open() as told:
+        task = progress.add_task("collecting", total=None)
+        ended = False
+        while not ended:
+            ended = process.poll() is not None  # asked before reading, so that the last events are read
+            for event in map(json.loads, told):
+                if "total" in event:
+                    progress.update(task, total=event["total"], description="checking")
+                    continue
+                outcomes[event["test"]] = event["outcome"]
+                progress.update(task, completed=len(outcomes))
+                if event["outcome"] == "failed":
+                    progress.console.print(f"[red]failed[/red] {escape(event['test'])}", soft_wrap=True)
+            time.sleep(0.1)
+    return outcomes
+
+
+def _failures(output: str) -> str:
+    """What pytest printed, from the first failure on; all of it where it did not come so far."""
+    lines = [line for line in output.splitlines() if not re.fullmatch(r"[.FsxE]+ *\[ *\d+%\]", line)]
+    titles = [i for i, line in enumerate(lines) if line.startswith("=") and line.strip("= ") in ("FAILURES", "ERRORS")]
+    return "\n".join(lines[titles[0] :] if titles else lines)
+
+
+def _table(lines: list[Any], outcomes: dict[str, str]) -> Table:
+    """One row an op: its tests, how much was compared, and the worst error as a fraction of what is allowed."""
+    by_op: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
+    for op, name, line in lines:
+        by_op[op].append((name, line))
+    tests: dict[str, Counter[str]] = defaultdict(Counter)
+    for test, outcome in outcomes.items():
+        tests[_op_of(test)][outcome] += 1
+    table = Table(box=None, pad_edge=False)
+    table.add_column("op", no_wrap=True)
+    for title in ("passed", "comparisons", "worst"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("in", no_wrap=True)
+    room = max(20, console.width - 64)
+    for spec in SPECS:
+        if spec.name not in tests:
+            continue
+        found = [line for _, line in by_op[spec.name]]
+        name, worst = max(((n, line["worst"]) for n, line in by_op[spec.name]), key=lambda x: x[1], default=("", 0.0))
+        count, failed = tests[spec.name].total(), tests[spec.name]["failed"]
+        table.add_row(
+            spec.name,
+            f"[red]{count - failed} of {count}[/red]" if failed else str(count),
+            f"{sum(line['comparisons'] for line in found):,}",
+            f"{worst:.1g}" if worst else "exact",
+            textwrap.shorten(name.replace("_", " "), room, placeholder=" ...") if worst else "",
+        )
+    return table
+
+
+def _op_of(test: str) -> str:
+    """The op in the id of a test: ``test_vjp[log]``, ``test_wrong_calls[log-0]``."""
+    return test.partition("[")[2].removesuffix("]").partition("-")[0]
+
+
+def main() -> int:
+    """Parse the command line and do what it says."""
+    parser = argparse.ArgumentParser(prog="python -m spec", description="An executable specification of autograd.")
+    commands = parser.add_subparsers(title="commands")
+    listing = commands.add_parser("list", help="every entry, one a line")
+    listing.set_defaults(run=list_entries)
+    showing = commands.add_parser("show", help="one entry: its facts, its oracle, calls, properties, refusals")
+    showing.add_argument("op", metavar="OP")
+    showing.set_defaults(run=show)
+    verifying = commands.add_parser("verify", help="run every property, and show what was compared")
+    verifying.add_argument("--ops", nargs="+", default=[], metavar="OP", help="these alone")
+    verifying.add_argument("--examples", type=int, metavar="N", help="of each property, instead of the profile's")
+    seed = random.SystemRandom().randrange(10**6)
+    verifying.add_argument("--seed", type=int, default=seed, help="of everything that is drawn; a new one by default")
+    verifying.add_argument("-n", default="auto", metavar="WORKERS", help="processes; 0 runs everything in one")
+    verifying.set_defaults(run=verify)
+    args = parser.parse_args()
+    if not hasattr(args, "run"):
+        parser.print_help()
+        return 0
+    found: int = args.run(args)
+    return found
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,1 @@
+"""Planted faults: wrong engines, each of which the suite must notice."""

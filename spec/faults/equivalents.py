@@ -1,0 +1,34 @@
+"""Generic faults that are none for some op: the right gradient all the same. Each row has its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """``faults`` make no difference to ``op``, in its ``primitive``."""
+
+    faults: tuple[str, ...]
+    op: str
+    primitive: str
+    reason: str
+
+
+UNBROADCAST = ("not_unbroadcast", "mean_for_sum", "first_for_sum")
+
+EQUIVALENTS = (
+    Equivalent(("swapped",), "add", "add", "both inputs of a sum have its cotangent as their gradient"),
+    Equivalent(UNBROADCAST, "Tensor.__pow__", "pow", "an exponent that is a number stretches nothing"),
+    Equivalent(UNBROADCAST, "Tensor.__rpow__", "pow", "a base that is a number stretches nothing"),
+    Equivalent(("swapped",), "Tensor.__pow__", "pow", "an exponent that is a number has no gradient to take the place"),
+    Equivalent(("swapped",), "Tensor.__rpow__", "pow", "a base that is a number has no gradient to take the place"),
+)
+
+
+def reason(fault: str, op: str, primitive: str) -> str | None:
+    """Why ``fault`` is none for ``op``; None where it is one."""
+    for row in EQUIVALENTS:
+        if fault in row.faults and (op, primitive) == (row.op, row.primitive):
+            return row.reason
+    return None

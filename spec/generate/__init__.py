@@ -1,0 +1,1 @@
+"""Hypothesis strategies, constructive throughout: nothing is drawn and then thrown away."""

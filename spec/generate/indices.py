@@ -1,0 +1,107 @@
+"""Indices of every NumPy kind, for a given shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from ..entry import Shape
+from .shapes import stretched
+
+_DTYPES = ("int64", "int32", "int16", "uint8")
+
+
+def positions(n: int) -> st.SearchStrategy[int]:
+    """A place on an axis of ``n``, spelled from either end."""
+    return st.integers(-n, n - 1)
+
+
+@st.composite
+def slices(draw: Any, n: int) -> slice:
+    """A slice of an axis of ``n``: bounds missing, inside, outside and negative, steps of either sign."""
+    bound = st.none() | st.integers(-n - 1, n + 1)
+    return slice(draw(bound), draw(bound), draw(st.none() | st.sampled_from([1, 2, 3, -1, -2, -3])))
+
+
+@st.composite
+def index_arrays(draw: Any, n: int, shape: Shape) -> np.ndarray:
+    """Places on an axis of ``n``: often the last is the first again, spelled from the other end of the axis."""
+    size = int(np.prod(shape))
+    dtype = draw(st.sampled_from(_DTYPES))
+    signed = not dtype.startswith("u")
+    spelled = positions(n) if signed else st.integers(0, n - 1)
+    numbers = draw(st.lists(spelled, min_size=size, max_size=size)) if n else []
+    if len(numbers) > 1 and draw(st.booleans()):
+        numbers[-1] = numbers[0] - n * signed if numbers[0] >= 0 else numbers[0] + n
+    return np.array(numbers, dtype=dtype).reshape(shape if n else (0,))
+
+
+@st.composite
+def masks(draw: Any, shape: Shape) -> np.ndarray:
+    """Which elements to pick: none, some or all."""
+    size = int(np.prod(shape))
+    return np.array(draw(st.lists(st.booleans(), min_size=size, max_size=size)), dtype=bool).reshape(shape)
+
+
+@st.composite
+def _mask_of(draw: Any, n: int, count: int) -> np.ndarray:
+    """A mask of an axis of ``n`` that picks ``count``."""
+    mask = np.zeros(n, bool)
+    mask[draw(st.permutations(range(n)))[:count]] = True
+    return mask
+
+
+@st.composite
+def indices(draw: Any, shape: Shape) -> Any:
+    """An index into ``shape``: integers, slices, ``...``, None, integer arrays and masks, alone and mixed."""
+    kind = draw(st.sampled_from(["basic", "mask", "arrays", "arrays", "split", "mixed"]))
+    ndim = len(shape)
+    front = ndim if kind == "split" else draw(st.sampled_from([*range(ndim + 1), *range(1, ndim + 1)]))
+    back = draw(st.integers(0, ndim - front)) if draw(st.booleans()) else 0
+    # The common shape of the index arrays; a mask beside them must pick as many.
+    together = draw(st.sampled_from([(2,), (3,), (1,), (0,)] + [(2, 2), (2,), ()] * (kind != "mixed")))
+
+    def choice(number: int, axis: int) -> str:
+        n = shape[axis]
+        arrays = ["array"] if n else []
+        if kind == "split" and arrays:  # a slice between arrays: their axes go first
+            return ("array", "slice")[number % 2]
+        if kind in ("arrays", "mixed") and axis == certain and arrays:
+            return "array"
+        if kind == "mask" and axis == certain:
+            return "mask"
+        choices = ["slice"] + ["integer"] * (n > 0) + arrays * 2 * (kind in ("arrays", "mixed"))
+        return draw(st.sampled_from(choices + ["counted mask"] * 2 * (kind == "mixed" and together[0] <= n)))
+
+    def parts(axes: list[int]) -> list[Any]:
+        found: list[Any] = []
+        at = 0
+        while at < len(axes):
+            n = shape[axes[at]]
+            chosen = choice(at, axes[at])
+            rank = 1
+            if chosen == "array":
+                fewer = draw(st.integers(0, 3)) == 3
+                found.append(draw(index_arrays(n, draw(stretched(together)) if fewer else together)))
+            elif chosen == "mask":
+                rank = draw(st.sampled_from([*range(1, len(axes) - at + 1), len(axes) - at]))
+                found.append(draw(masks(tuple(shape[a] for a in axes[at : at + rank]))))
+            elif chosen == "counted mask":
+                found.append(draw(_mask_of(n, together[0])))
+            elif chosen == "integer":
+                found.append(draw(positions(n)))
+            else:
+                found.append(slice(None) if kind == "split" and draw(st.booleans()) else draw(slices(n)))
+            at += rank
+        if draw(st.integers(0, 3)) == 3:
+            found.insert(draw(st.integers(0, len(found))), None)
+        return found
+
+    named = [*range(front), *range(len(shape) - back, len(shape))]
+    certain = draw(st.sampled_from([named[0], *named])) if named else None  # the axis that has what the kind is named for
+    index = parts(named[:front])
+    if back or draw(st.booleans()):
+        index += [Ellipsis, *parts(named[front:])]
+    return index[0] if len(index) == 1 and draw(st.booleans()) else tuple(index)

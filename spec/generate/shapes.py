@@ -1,0 +1,65 @@
+"""Shapes: 0-d, size 0, 1-axes, squares and cubes as well as unequal sides, and every way of naming an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from ..entry import Shape
+
+MOST = 24  # elements of one input: finite differences visit every one of them
+
+
+def _side(least: int, most: int) -> st.SearchStrategy[int]:
+    """A size, the larger the likelier: nothing shows on an axis of 0, and little on one of 1."""
+    return st.sampled_from([n for n in range(least, most + 1) for _ in range(1 + n)])
+
+
+@st.composite
+def shapes(draw: Any, min_dims: int = 0, max_dims: int = 3, min_side: int = 1, max_side: int = 3) -> Shape:
+    """A shape of at most ``MOST`` elements. Size 0 must be asked for, with ``min_side=0``."""
+    ndim = draw(st.integers(min_dims, max_dims))
+    if ndim >= 2 and draw(st.booleans()):
+        return (draw(_side(min_side, max_side if ndim == 2 else 2)),) * ndim
+    sides: list[int] = []
+    room = MOST
+    for _ in range(ndim):
+        sides.append(draw(_side(min_side, max(min_side, min(max_side, room)))))
+        room //= max(1, sides[-1])
+    return tuple(sides)
+
+
+@st.composite
+def stretched(draw: Any, shape: Shape) -> Shape:
+    """A shape that broadcasts to ``shape``: some leading axes dropped, some others 1."""
+    kept = shape[draw(st.sampled_from([0, 0, *range(len(shape) + 1)])) :]
+    ones = draw(st.sampled_from([*range(2 ** len(kept)), 2 ** len(kept) - 1]))
+    return tuple(1 if ones >> i & 1 else n for i, n in enumerate(kept))
+
+
+@st.composite
+def broadcastable(draw: Any, count: int = 2, **sizes: int) -> tuple[Shape, ...]:
+    """``count`` shapes that broadcast together, equal ones often."""
+    whole = draw(shapes(**{"min_side": 0, **sizes}))
+    if draw(st.integers(0, 2)) == 2:
+        return (whole,) * count
+    return tuple(draw(stretched(whole)) for _ in range(count))
+
+
+def one_axis(ndim: int) -> st.SearchStrategy[int]:
+    """An axis of a tensor of ``ndim`` dimensions, counted from either end; a 0-d one has a nominal axis."""
+    room = max(ndim, 1)
+    return st.integers(-room, room - 1)
+
+
+@st.composite
+def some_axes(draw: Any, ndim: int, least: int = 0) -> tuple[int, ...]:
+    """Different axes in any order, each counted from either end."""
+    order = draw(st.permutations(range(ndim)))[: draw(st.integers(min(least, ndim), ndim))]
+    return tuple(d - ndim if draw(st.booleans()) else d for d in order)
+
+
+def axes(ndim: int) -> st.SearchStrategy[Any]:
+    """Every way of naming the axes to reduce: None, one, several in any order, none."""
+    return st.one_of(st.none(), one_axis(ndim), some_axes(ndim))

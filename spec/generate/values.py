@@ -1,0 +1,108 @@
+"""Values: integers times 2^-5, exact in float32, short to print, shrinking to 0.
+
+A finite-difference stencil reaches half a step, so it never meets a kink, a bound or a tie: kinks and bounds are
+stepped over, ``unique`` spreads the elements of an input, ``apart`` gives each input its own residue class.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from ..entry import Call, Domain, OpSpec, Shape
+
+STEP = 2.0**-5
+_WIDEST = 128  # steps from 0
+_FROM_POLE = 16  # steps that values keep from a pole, so that finite differences stay sharp
+
+# What a byte stands for: 0, 1, -1, 2, -2, ... A small number has many codes, so that zeros and ties are common.
+_ZIGZAG = np.array([(i + 1) // 2 * (1 if i % 2 else -1) for i in range(2 * _WIDEST)])
+_CODES = np.concatenate([_ZIGZAG[:17]] * 7 + [_ZIGZAG[-137::1]])[:256]
+
+
+@st.composite
+def integer_array(draw: Any, shape: Shape) -> np.ndarray:
+    """Small integers, at most 128 from 0: one byte an element, so that a draw is one choice and shrinks as one."""
+    size = math.prod(shape)
+    return _CODES[np.frombuffer(draw(st.binary(min_size=size, max_size=size)), np.uint8)].reshape(shape)
+
+
+def in_domain(steps: np.ndarray, domain: Domain, gap: int = 0) -> np.ndarray:
+    """``steps`` moved into ``domain``, any two at least ``gap`` apart: the values, times ``STEP`` already."""
+    if gap:
+        flat = steps.reshape(-1)
+        rank = np.empty(flat.size, int)
+        rank[np.argsort(flat, kind="stable")] = np.arange(flat.size)
+        steps = (flat + gap * (rank - flat.size // 2)).reshape(steps.shape)
+    low, high = domain.low / STEP, domain.high / STEP
+    if math.isfinite(low) and math.isfinite(high):
+        steps = math.floor(low) + 1 + np.mod(steps, math.ceil(high) - math.floor(low) - 1)
+    elif math.isfinite(low):
+        steps = math.floor(low) + 1 + _folded(steps, gap)
+    elif math.isfinite(high):
+        steps = math.ceil(high) - 1 - _folded(steps, gap)
+    for pole in domain.poles:
+        steps = np.where(steps >= pole / STEP, steps + _FROM_POLE, steps - _FROM_POLE)
+    for kink in sorted(domain.kinks):
+        steps = np.where(steps >= kink / STEP, steps + 1, steps)
+    return np.asarray(steps * STEP)  # NumPy's 0-d results are no arrays
+
+
+def _folded(steps: np.ndarray, gap: int) -> np.ndarray:
+    """``steps`` made non-negative; where they must stay apart by shifting, otherwise by their absolute value."""
+    return steps - steps.min(initial=0) if gap else np.abs(steps)
+
+
+@st.composite
+def inputs(draw: Any, spec: OpSpec, call: Call) -> list[np.ndarray]:
+    """A float64 array an input, at which ``spec`` is smooth."""
+    count = len(call.shapes)
+    arrays = []
+    for i, (shape, domain) in enumerate(zip(call.shapes, spec.domains(call), strict=True)):
+        steps = draw(integer_array(shape))
+        if spec.apart:
+            steps = steps * count + i
+        gap = max(int(spec.unique), math.ceil(domain.spread / STEP))
+        arrays.append(in_domain(steps, domain, gap))
+    return arrays
+
+
+@st.composite
+def at_kinks(draw: Any, spec: OpSpec, call: Call) -> list[np.ndarray]:
+    """Arrays in the domain of ``spec`` that sit on its kinks and tie, on purpose and often."""
+    arrays = []
+    for shape, domain in zip(call.shapes, spec.domains(call), strict=True):
+        steps = draw(integer_array(shape))
+        if domain.kinks:
+            points = np.array([0.0, STEP, *domain.kinks, *(k + STEP for k in domain.kinks)])
+            arrays.append(np.asarray(points[np.mod(steps, len(points))]))
+        else:
+            arrays.append(in_domain(np.mod(steps, 3), Domain(domain.low, domain.high)))
+    return arrays
+
+
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e150, -1e150, 1e-300, 0.5, 2.0])
+
+
+@st.composite
+def special(draw: Any, call: Call) -> list[np.ndarray]:
+    """Arrays of what arithmetic is special about: signed zeros, infinities, NaN, subnormal, huge and tiny numbers."""
+    return [np.asarray(SPECIAL[np.mod(draw(integer_array(shape)), len(SPECIAL))]) for shape in call.shapes]
+
+
+def relative(want: np.ndarray) -> np.ndarray:
+    """What two right computations may differ by where numbers of every size stand side by side."""
+    with np.errstate(all="ignore"):
+        return np.where(np.isfinite(want), 1e-9 * np.abs(want) + 1e-300, 0)
+
+
+@st.composite
+def cotangents(draw: Any, shape: Shape) -> np.ndarray:
+    """A cotangent of ``shape``: drawn, hardly ever of ones, shrinking to a one-hot one."""
+    weights = np.asarray(draw(integer_array(shape)) * STEP)
+    if weights.size and not weights.any():
+        weights.reshape(-1)[draw(st.integers(0, weights.size - 1))] = 1
+    return np.ones(shape) if draw(st.integers(0, 15)) == 15 else weights

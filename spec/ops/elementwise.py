@@ -1,0 +1,104 @@
+"""Entries of the elementwise ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from ..entry import Call, Domain, ErrorInput, OpSpec
+from ..generate import indices, shapes
+from .common import DO_NOT_BROADCAST, elementwise, not_offered
+
+POSITIVE = Domain(low=1 / 4)
+BASE = Domain(low=1)  # of a power whose exponent goes down to -4: nearer to 0 its derivatives are too steep
+NOT_ZERO = Domain(poles=(0.0,))
+AT_ZERO = Domain(kinks=(0.0,))
+
+NOT_A_TENSOR = (ErrorInput((), {"input": [1.0, 2.0]}, TypeError, r"needs a Tensor, got list"),)
+
+PAIR = DO_NOT_BROADCAST
+ARITHMETIC = (*PAIR, ErrorInput(((2,),), {"other": "3"}, TypeError, r"needs a Tensor, got str"))
+
+
+@st.composite
+def selections(draw: Any) -> Call:
+    """A condition, an input and another that broadcast together."""
+    condition, a, b = draw(shapes.broadcastable(3))
+    return Call((a, b), {"condition": draw(indices.masks(condition))})
+
+
+@st.composite
+def bounds(draw: Any) -> Call:
+    """A lower bound, an upper one, or both, the lower sometimes the higher."""
+    shape = draw(shapes.shapes(min_side=0))
+    low, high = (draw(st.integers(-8, 8)) / 16 for _ in range(2))
+    which = draw(st.integers(0, 2))
+    return Call((shape,), {"min": low if which != 1 else None, "max": high if which != 0 else None})
+
+
+def at_bounds(params: dict[str, Any]) -> tuple[Domain, ...]:
+    """A clamp's kinks are its bounds; one that is below the other is none, as the function is flat there."""
+    low, high = params["min"], params["max"]
+    if low is not None and high is not None and low >= high:
+        return (Domain(),)
+    return (Domain(kinks=tuple(b for b in (low, high) if b is not None)),)
+
+
+SPECS = [
+    OpSpec("add", elementwise(2), affine=True, errors=(*ARITHMETIC, not_offered(((2,), (2,)), "alpha", 2))),
+    OpSpec("sub", elementwise(2), affine=True, errors=(*ARITHMETIC, not_offered(((2,), (2,)), "alpha", 2))),
+    OpSpec("mul", elementwise(2), affine=True, errors=ARITHMETIC),
+    OpSpec(
+        "div",
+        elementwise(2),
+        domain=(Domain(), NOT_ZERO),
+        errors=(*ARITHMETIC, not_offered(((2,), (2,)), "rounding_mode", "floor")),
+    ),
+    OpSpec("neg", elementwise(), affine=True, errors=NOT_A_TENSOR),
+    OpSpec("pow", elementwise(2), domain=(BASE, Domain()), errors=PAIR),
+    OpSpec(
+        "Tensor.__pow__",
+        elementwise(1, exponent=st.sampled_from([2, 3, 0, 1, -1, 2.0, 0.5, -0.5, 0.0])),
+        domain=POSITIVE,
+        written=lambda op, xs, params: xs[0] ** params["exponent"],
+        errors=(ErrorInput(((2,),), {"exponent": "2"}, TypeError, r"pow\(\): needs a Tensor, got str"),),
+    ),
+    OpSpec(
+        "Tensor.__rpow__",
+        elementwise(1, base=st.sampled_from([2, 0.5, 3.0, 1])),
+        written=lambda op, xs, params: params["base"] ** xs[0],
+        errors=(ErrorInput(((2,),), {"base": "2"}, TypeError, r"pow\(\): needs a Tensor, got str"),),
+    ),
+    OpSpec("exp", elementwise(), errors=NOT_A_TENSOR),
+    OpSpec("log", elementwise(), domain=POSITIVE, errors=NOT_A_TENSOR),
+    OpSpec("sqrt", elementwise(), domain=POSITIVE, errors=NOT_A_TENSOR),
+    OpSpec("tanh", elementwise(), errors=NOT_A_TENSOR),
+    OpSpec("sigmoid", elementwise(), errors=NOT_A_TENSOR),
+    OpSpec("abs", elementwise(), domain=AT_ZERO, errors=NOT_A_TENSOR),
+    OpSpec("relu", elementwise(), domain=AT_ZERO, errors=NOT_A_TENSOR),
+    OpSpec("maximum", elementwise(2), apart=True, errors=PAIR),
+    OpSpec("minimum", elementwise(2), apart=True, errors=PAIR),
+    OpSpec(
+        "clamp",
+        bounds(),
+        domain=at_bounds,
+        errors=(
+            ErrorInput(((2,),), {}, RuntimeError, r"at least one of min and max"),
+            ErrorInput(((2,),), {"min": "0"}, TypeError, r"a bound must be a number, got str"),
+        ),
+    ),
+    OpSpec(
+        "where",
+        selections(),
+        affine=True,
+        written=lambda op, xs, params: op(params["condition"], *xs),
+        errors=(
+            ErrorInput(((2,), (3,)), {"condition": np.array(True)}, RuntimeError, r"do not broadcast"),
+            ErrorInput(((2,), (2,)), {"condition": np.array([1.0, 0.0])}, RuntimeError, r"must have dtype bool, got float64"),
+        ),
+    ),
+    OpSpec("clone", elementwise(), affine=True, errors=NOT_A_TENSOR),
+    *(OpSpec(name, elementwise(2), constant=True, errors=ARITHMETIC) for name in ("eq", "ne", "lt", "le", "gt", "ge")),
+]

@@ -1,0 +1,84 @@
+"""Finite differences with an error bar.
+
+Central differences at three halving steps, two levels of Richardson extrapolation: the error of the last level is
+estimated by what it changed. Source: Ridders, "Accurate computation of F'(x) and F'(x) F''(x)" (1982).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+STEPS = (2.0**-6, 2.0**-7, 2.0**-8)  # the first is half of the least distance between a value and a kink
+
+Function = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+
+
+@dataclass
+class Slope:
+    """A gradient by finite differences, its error bar, and whether it is exact."""
+
+    value: np.ndarray
+    bar: np.ndarray
+    exact: bool = False
+
+    def allowed(self) -> np.ndarray:
+        """How far from ``value`` a right gradient may lie."""
+        return 4 * self.bar + 1e-10 * (1 + np.abs(self.value)) * (not self.exact)
+
+
+def weighted(function: Function, weights: Sequence[np.ndarray]) -> Callable[[Sequence[np.ndarray]], tuple[float, float]]:
+    """The sum of ``function``'s outputs, times weights, and of the magnitudes that went into it."""
+
+    def value(arrays: Sequence[np.ndarray]) -> tuple[float, float]:
+        total = size = 0.0
+        for y, w in zip(function(arrays), weights, strict=True):
+            terms = y * w
+            total += float(terms.sum())
+            size += float(np.abs(terms).sum())
+        return total, size
+
+    return value
+
+
+def slopes(function: Function, arrays: Sequence[np.ndarray], weights: Sequence[np.ndarray], affine: bool) -> list[Slope]:
+    """The gradient of ``function``'s outputs, weighted, for each element of each of ``arrays``.
+
+    An affine function needs one step, and its slope is exact where every number on the way is dyadic.
+    """
+    value = weighted(function, weights)
+    work = [np.array(a, dtype=np.float64, order="C") for a in arrays]
+    found = []
+    for array in work:
+        flat = array.reshape(-1)
+        slope, bar = np.zeros(flat.size), np.zeros(flat.size)
+        exact = affine
+        for i in range(flat.size):
+            center = flat[i]
+
+            def central(h: float, flat: np.ndarray = flat, i: int = i, center: float = center) -> tuple[float, float]:
+                flat[i] = center + h
+                above, size_above = value(work)
+                flat[i] = center - h
+                below, size_below = value(work)
+                flat[i] = center
+                return (above - below) / (2 * h), (size_above + size_below) / (2 * h)
+
+            if affine:
+                slope[i], size = central(1.0)
+                dyadic = _dyadic(slope[i]) and _dyadic(size)
+                exact = exact and dyadic
+                bar[i] = 0.0 if dyadic else 4 * np.finfo(float).eps * size
+            else:
+                (d1, _), (d2, _), (d3, size) = map(central, STEPS)
+                r1, r2 = (4 * d2 - d1) / 3, (4 * d3 - d2) / 3
+                slope[i] = (16 * r2 - r1) / 15
+                bar[i] = abs(slope[i] - r2) + np.finfo(float).eps * size
+        found.append(Slope(slope.reshape(array.shape), bar.reshape(array.shape), exact))
+    return found
+
+
+def _dyadic(x: float) -> bool:
+    return x * 2.0**30 == np.rint(x * 2.0**30) and abs(x) < 2.0**20

@@ -1,0 +1,1 @@
+"""What was really compared, and how a failure is told."""

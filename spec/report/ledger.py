@@ -1,0 +1,66 @@
+"""The ledger: for each op and property, how many comparisons could have failed, and how near the worst one came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass
+class Line:
+    """One op under one property."""
+
+    examples: int = 0
+    comparisons: int = 0  # with a finite, nonzero number: a wrong zero or a NaN would have shown
+    worst: float = 0.0  # the largest error, as a fraction of what is allowed
+
+    def add(self, other: Line) -> None:
+        self.examples += other.examples
+        self.comparisons += other.comparisons
+        self.worst = max(self.worst, other.worst)
+
+
+lines: dict[tuple[str, str], Line] = {}
+_property: list[str] = []
+
+
+@contextmanager
+def during(op: str, name: str) -> Iterator[None]:
+    """One example of the property ``name`` for ``op``."""
+    lines.setdefault((op, name), Line()).examples += 1
+    _property.append(name)
+    try:
+        yield
+    finally:
+        _property.pop()
+
+
+def current_property() -> str:
+    """The property that is being checked."""
+    return _property[-1] if _property else "no property"
+
+
+def count(op: str, comparisons: int, ratios: Any = 0.0) -> None:
+    """Note comparisons, and their errors as fractions of what was allowed."""
+    worst = float(np.max(ratios, initial=0.0))
+    lines.setdefault((op, current_property()), Line()).add(Line(0, comparisons, worst))
+
+
+def export() -> list[tuple[str, str, dict[str, Any]]]:
+    """The lines as plain data, to be sent from one process to another."""
+    return [(op, name, asdict(line)) for (op, name), line in lines.items()]
+
+
+def merge(exported: list[tuple[str, str, dict[str, Any]]]) -> None:
+    """Add the lines of another process."""
+    for op, name, line in exported:
+        lines.setdefault((op, name), Line()).add(Line(**line))
+
+
+def empty() -> list[tuple[str, str]]:
+    """The pairs of op and property that ran and compared nothing."""
+    return sorted(pair for pair, line in lines.items() if line.examples and not line.comparisons)

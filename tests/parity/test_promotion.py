@@ -1,0 +1,86 @@
+"""Dtypes of results are PyTorch's, for every pair of dtypes, tensors of no dimensions and numbers among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import strategies as st
+
+import smolgrad
+from smolgrad.dtypes import SUPPORTED, result_type
+from spec import engines
+from spec.case import draw_case
+from spec.engines.pytorch import PyTorch
+from spec.entry import OpSpec
+from spec.harness import for_each
+from spec.oracles.differences import STRICTER
+from spec.ops import SPECS
+
+TORCH = PyTorch()
+OPERANDS = [
+    *(np.zeros(shape, dtype) for dtype in SUPPORTED for shape in ((2,), ())),
+    *(True, 2, 2.5),
+]
+
+
+def _as_torch(x: Any) -> Any:
+    return torch.tensor(x) if isinstance(x, np.ndarray) else x
+
+
+@pytest.mark.parametrize("other", OPERANDS, ids=lambda x: f"{x.dtype}{x.shape}" if isinstance(x, np.ndarray) else repr(x))
+def test_result_type_is_pytorchs(other: Any) -> None:
+    for one in OPERANDS:
+        if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+            want = str(torch.result_type(_as_torch(one), _as_torch(other))).removeprefix("torch.")
+            assert result_type(one, other).name == want, (one, other)
+
+
+def _outcome(engine: Any, spec: OpSpec, arrays: list[np.ndarray], params: dict[str, Any]) -> Any:
+    """The dtypes of a call's outputs, or the exception it raises."""
+    try:
+        outputs = engines.forward(engine, spec, arrays, params)
+    except Exception as refusal:
+        return refusal
+    return [str(y.dtype) for y in outputs]
+
+
+@for_each(SPECS)
+def test_dtypes_of_results_are_pytorchs(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
+    case = draw_case(data, engine, spec)
+    dtypes = [data.draw(st.sampled_from(SUPPORTED), label="dtype") for _ in case.arrays]
+    arrays = [np.abs(np.rint(a)).astype(dtype) if dtype.kind != "f" else a.astype(dtype)
+              for a, dtype in zip(case.arrays, dtypes, strict=True)]  # fmt: skip
+    got, want = (_outcome(e, spec, arrays, case.params) for e in (engine, TORCH))
+    case = case.using(arrays=tuple(arrays))
+    if spec.name in STRICTER and isinstance(got, Exception) and not isinstance(want, Exception):
+        return
+    if isinstance(want, Exception) or isinstance(got, Exception):
+        both = isinstance(want, Exception) and isinstance(got, Exception)
+        case.require(both, "a refusal of dtypes", f"{dtypes}: got {got!r}, PyTorch {want!r}")
+        case.require(type(got) is type(want), "the type of a refusal", f"{dtypes}: got {got!r}, PyTorch {want!r}")
+    else:
+        case.require(got == want, "dtypes of the outputs", f"got {got}, PyTorch {want}")
+
+
+NUMBERS = [True, 2, 2.5, np.float64(2.5), np.float32(2.5), np.int32(2), np.int64(2), np.bool_(True)]
+OPERATORS = ["__add__", "__sub__", "__mul__", "__truediv__", "__pow__", "__lt__", "__eq__", "__radd__", "__rtruediv__"]
+
+
+@pytest.mark.parametrize("dtype", SUPPORTED, ids=str)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_numbers_are_weak(dtype: Any, name: str) -> None:
+    # A bool to a bool power is refused here; PyTorch refuses it of two tensors.
+    for number in NUMBERS[1:-1] if name == "__pow__" and dtype == bool else NUMBERS:
+        plain = number.item() if isinstance(number, np.generic) else number
+        for shape in ((2,), ()):
+            array = np.ones(shape, dtype)
+            try:
+                want = str(getattr(torch.tensor(array), name)(plain).dtype).removeprefix("torch.")
+            except RuntimeError:
+                with pytest.raises(RuntimeError):
+                    getattr(smolgrad.tensor(array), name)(number)
+                continue
+            assert getattr(smolgrad.tensor(array), name)(number).dtype.name == want, (number, shape)

@@ -1,0 +1,35 @@
+"""At ties and kinks a slope is a convention, but one that agrees with the function wherever that has a derivative."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from spec.case import draw_case
+from spec.entry import Call, OpSpec
+from spec.generate import values
+from spec.harness import DIFFERENTIABLE, for_each
+from spec.oracles import finite_differences
+
+
+@for_each(spec for spec in DIFFERENTIABLE if spec.kinked)
+def test_gradient_at_a_tie_is_right_along_it(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
+    # Moving equal elements alike keeps the tie, and along that direction the op is smooth. Elements on a kink stay.
+    case = draw_case(data, engine, spec, values.at_kinks)
+    speeds = data.draw(st.lists(st.integers(-4, 4), min_size=8, max_size=8), label="speeds")
+    kinks = {k for d in spec.domains(Call(tuple(a.shape for a in case.arrays), case.params)) for k in d.kinks}
+
+    def speed(x: float) -> float:
+        return 0.0 if x in kinks else speeds[int(x / values.STEP) % len(speeds)] / 8
+
+    moving = [np.asarray(np.vectorize(speed, otypes=[float])(a)) for a in case.arrays]
+
+    def along(time: Any) -> list[np.ndarray]:
+        return case.floating_outputs([a + time[0] * v for a, v in zip(case.arrays, moving, strict=True)])
+
+    (slope,) = finite_differences.slopes(along, [np.zeros(())], case.cotangents, affine=False)
+    case.require_narrow(slope)
+    got = sum(float((g * v).sum()) for g, v in zip(case.gradients(), moving, strict=True))
+    case.compare("the slope along the tie", np.float64(got), slope.value, slope.allowed())

@@ -1,0 +1,127 @@
+"""Nobody's array is written to or handed to somebody else."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from spec import engines
+from spec.case import draw_case
+from spec.entry import OpSpec
+from spec.generate import values
+from spec.harness import DIFFERENTIABLE, for_each
+
+
+def _shared(named: list[tuple[str, np.ndarray]], others: list[tuple[str, np.ndarray]]) -> str:
+    """The names of the first two arrays that share memory, one of them in ``named``."""
+    for (a, x), (b, y) in [*itertools.combinations(named, 2), *itertools.product(named, others)]:
+        if np.shares_memory(x, y):
+            return f"{a} and {b} share memory"
+    return ""
+
+
+@for_each(DIFFERENTIABLE)
+def test_gradients_share_no_memory_and_nothing_is_written(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
+    case = draw_case(data, engine, spec)
+    leaves = [engine.leaf(a.copy()) for a in case.arrays]
+    outputs = engines.floating(engine, engines.apply(engine, spec, leaves, case.params))
+    seeds = [engine.constant(w.copy()) for w in case.cotangents]
+    others = [(f"{kind} {i}", engine.array(t)) for kind, ts in
+              (("input", leaves), ("output", outputs), ("cotangent", seeds)) for i, t in enumerate(ts)]  # fmt: skip
+    before = [array.copy() for _, array in others]
+    total = engines.Backward(engine, outputs, seeds)
+    for times in (1, 2):
+        total.sweep(retain_graph=True)
+        gradients = [(f"gradient {i}", engine.array(x.grad)) for i, x in enumerate(leaves) if x.grad is not None]
+        shared = _shared(gradients, others)
+        case.require(not shared, f"after sweep {times}", shared)
+    for (name, array), was in zip(others, before, strict=True):
+        case.compare(f"{name} after the sweep", array, was, 0.0)
+
+
+@for_each(DIFFERENTIABLE)
+def test_arguments_changed_after_the_call_do_not_reach_backward(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
+    case = draw_case(data, engine, spec)
+    kept = _copied(case.params)
+    leaves = [engine.leaf(a) for a in case.arrays]
+    outputs = engines.floating(engine, engines.apply(engine, spec, leaves, case.params))
+    _spoil(case.params)
+    gradients = engines.gradients_of(engine, outputs, leaves, [engine.constant(w) for w in case.cotangents])
+    case.compare_gradients([engine.array(g) for g in gradients], case.using(params=kept).gradients(), 0.0)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_copied, value))
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _spoil(value: Any) -> None:
+    """Change every array in ``value``."""
+    if isinstance(value, np.ndarray):
+        value[...] = ~value if value.dtype == bool else 0
+    elif isinstance(value, (tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            _spoil(item)
+
+
+WAYS = {
+    "in place": lambda engine, x: x.mul_(3),
+    "in place under no_grad": lambda engine, x: _silently(engine, x, lambda t: t.mul_(3)),
+    "through a view": lambda engine, x: _silently(engine, x, lambda t: t[...].sub_(5)),
+    "through detach()": lambda engine, x: x.detach().add_(7),
+    "by assignment": lambda engine, x: x.__setitem__(..., 9.0),
+}
+
+
+def _silently(engine: Any, x: Any, write: Any) -> None:
+    with engine.no_grad():
+        write(x)
+
+
+@for_each(DIFFERENTIABLE)
+def test_a_write_between_forward_and_backward_is_refused_or_does_not_matter(
+    engine: Any, spec: OpSpec, data: st.DataObject
+) -> None:
+    case = draw_case(data, engine, spec)
+    leaves = [engine.leaf(a.copy()) for a in case.arrays]
+    inputs = [x * 1.0 for x in leaves]
+    outputs = engines.floating(engine, engines.apply(engine, spec, inputs, case.params))
+    weighted = [y * 1.0 for y in outputs]  # what is swept; the write does not reach it
+    written = data.draw(st.sampled_from([*inputs, *outputs]), label="written")
+    way = data.draw(st.sampled_from(sorted(WAYS)), label="way")
+    try:
+        WAYS[way](engine, written)
+        gradients = engines.gradients_of(engine, weighted, leaves, [engine.constant(w) for w in case.cotangents])
+    except RuntimeError as refusal:
+        case.require("in place" in str(refusal) or "inplace" in str(refusal), "a refusal that says why", str(refusal))
+        return
+    case.compare_gradients([engine.array(g) for g in gradients], case.gradients(), 0.0)
+
+
+@for_each(DIFFERENTIABLE)
+def test_a_failed_sweep_changes_no_gradient(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
+    case = draw_case(data, engine, spec)
+    leaves = [engine.leaf(a.copy()) for a in case.arrays]
+    blocked = [x * 1.0 for x in leaves]
+    outputs = engines.floating(engine, engines.apply(engine, spec, [x * x for x in blocked], case.params))
+    first = [data.draw(values.cotangents(a.shape), label="gradient so far") for a in case.arrays]
+    for x, g in zip(leaves, first, strict=True):
+        x.grad = engine.constant(g.copy())
+    for x in blocked:
+        x.detach().add_(1)  # the multiplication above read it
+    sweep = engines.Backward(engine, outputs, [engine.constant(w) for w in case.cotangents])
+    refused = False
+    try:
+        sweep.sweep()
+    except RuntimeError:
+        refused = True
+    case.require(refused or not sweep.roots, "a sweep over a value that was written", "was not refused")
+    if sweep.roots:
+        for x, g in zip(leaves, first, strict=True):
+            case.compare("a gradient that was there before", engine.array(x.grad), g, 0.0)

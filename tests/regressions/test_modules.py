@@ -1,0 +1,453 @@
+"""Faults that modules of other engines had, each as the case in which it showed, and what modules promise beside them.
+
+Where no engine is named, the fault is one that is easily made.
+"""
+
+import copy
+import math
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import smolgrad
+from smolgrad import nn, optim
+
+# Each layer in both libraries, with PyTorch's arguments, and an input that it takes.
+LAYERS = {
+    "Linear": ((4, 3), {}, np.ones((2, 4), "float32")),
+    "Linear without bias": ((4, 3), {"bias": False}, np.ones((2, 4), "float32")),
+    "Embedding": ((5, 3), {}, np.arange(5)),
+    "LayerNorm": ((3,), {}, np.eye(3, dtype="float32")),
+    "LayerNorm over two axes": (([2, 3],), {"eps": 1e-3}, np.eye(6, dtype="float32").reshape(6, 2, 3)),
+    "LayerNorm without bias": ((3,), {"bias": False}, np.eye(3, dtype="float32")),
+    "LayerNorm without either": ((3,), {"elementwise_affine": False}, np.eye(3, dtype="float32")),
+    "ReLU": ((), {}, np.ones(3, "float32")),
+    "Tanh": ((), {}, np.ones(3, "float32")),
+}
+
+
+def layer(row, nn=nn, **options):
+    positional, named, _ = LAYERS[row]
+    return getattr(nn, row.split()[0])(*positional, **named, **options)
+
+
+def with_names(nn):
+    """A model of either library with parameters in all kinds of places, some before and some after the modules."""
+
+    class Block(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.inner = nn.Linear(width, width)
+            self.scale = nn.Parameter(one(nn))
+            self.norm = nn.LayerNorm(width)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), Block(4))
+            self.blocks = several(nn, [Block(2), nn.Sequential(nn.Linear(2, 2, bias=False))])
+            self.heads = by_name(nn, {"mean": nn.Linear(2, 1), "spread": Block(2)})
+            self.gains = loose(nn, [nn.Parameter(one(nn)), nn.Parameter(one(nn))])
+            self.last = nn.Parameter(one(nn))
+
+    return Model()
+
+
+def one(library):
+    return smolgrad.ones(()) if library is nn else torch.ones(())
+
+
+def several(library, modules):
+    return modules if library is nn else torch.nn.ModuleList(modules)
+
+
+def by_name(library, modules):
+    return modules if library is nn else torch.nn.ModuleDict(modules)
+
+
+def loose(library, parameters):
+    return parameters if library is nn else torch.nn.ParameterList(parameters)
+
+
+# --- finding parameters -----------------------------------------------------------------------------------------------
+
+
+def test_names_and_their_order_are_pytorchs():
+    model, twin = with_names(nn), with_names(torch.nn)
+    assert [name for name, _ in model.named_parameters()] == [name for name, _ in twin.named_parameters()]
+    assert [name for name, _ in model.named_parameters(prefix="m")] == [name for name, _ in twin.named_parameters("m")]
+    assert [name for name, _ in model.named_parameters(recurse=False)] == ["last"]
+    assert list(model.state_dict()) == list(twin.state_dict())
+    containers = {"blocks", "heads", "gains"}  # modules there, plain lists and dicts here
+    assert [name for name, _ in model.named_modules()] == [
+        name for name, _ in twin.named_modules() if name not in containers
+    ]
+    assert " ".join(name for name, _ in model.named_children()) == "first blocks.0 blocks.1 heads.mean heads.spread"
+    assert list(model.children())[1] is model.blocks[0]
+    assert next(model.modules()) is model
+
+
+# A tree of modules, lists, tuples and dicts with a number of parameters in it: the containers of each node, from above.
+TREES = st.recursive(
+    st.just("parameter"),
+    lambda below: st.tuples(st.sampled_from(["module", "list", "tuple", "dict"]), st.lists(below, max_size=3)),
+    max_leaves=12,
+)
+
+
+def grown(tree, made):
+    """The tree of real modules and containers, noting in ``made`` every parameter made."""
+    if tree == "parameter":
+        made.append(nn.Parameter(0.0))
+        return made[-1]
+    kind, below = tree
+    members = [grown(branch, made) for branch in below]
+    if kind == "module":
+        holder = nn.Module()
+        for i, member in enumerate(members):
+            setattr(holder, f"member{i}", member)
+        return holder
+    return {"list": list, "tuple": tuple, "dict": lambda xs: dict(enumerate(xs))}[kind](members)
+
+
+@given(tree=TREES)
+def test_every_parameter_is_found_once_wherever_it_is_held(tree):
+    made = []
+    model = nn.Module()
+    model.tree = grown(tree, made)
+    model.again = [model.tree]  # all of it a second time, by another way
+    found = dict(model.named_parameters())
+    assert len(found) == len(made)
+    assert set(found.values()) == set(made)
+    assert len(model.state_dict()) == 2 * len(made)  # under each of its names
+    for name, p in found.items():
+        holder = model
+        for part in name.split("."):
+            holder = vars(holder)[part] if isinstance(holder, nn.Module) else holder[int(part)]
+        assert holder is p  # the name is the way to it
+
+
+def test_a_tied_parameter_is_one_parameter_with_two_names():
+    model = nn.Module()
+    model.table, model.out = nn.Embedding(4, 3), nn.Linear(3, 4, bias=False)
+    model.out.weight = model.table.weight
+    assert [name for name, _ in model.named_parameters()] == ["table.weight"]
+    assert list(model.state_dict()) == ["table.weight", "out.weight"]  # as in PyTorch's files
+    optim.SGD(model.parameters(), lr=0.1)  # which refuses one that is given twice
+    model.out(model.table(smolgrad.tensor([0, 1]))).sum().backward()
+    assert model.table.weight.grad.shape == (4, 3)
+
+
+def test_a_module_may_hold_itself():
+    model = nn.Sequential(nn.Linear(2, 2))
+    model.up = [model]
+    model.up.append(model.up)
+    assert len(list(model.parameters())) == 2
+    assert list(model.state_dict()) == ["0.weight", "0.bias"]
+    assert list(model.train().modules()) == [model, model[0]]
+    assert repr(model) == "Sequential(\n  (0): Linear(in_features=2, out_features=2, bias=True)\n  (up.0): ...\n)"
+
+
+def test_shared_modules_cost_no_more_than_their_number():
+    model = nn.Linear(1, 1)
+    for _ in range(40):  # 2^40 ways down
+        above = nn.Module()
+        above.left = above.right = model
+        model = above
+    assert len(list(model.parameters())) == 2
+    assert len(list(model.modules())) == 41
+
+
+@pytest.mark.parametrize("row", LAYERS)
+def test_every_parameter_requires_grad_and_gets_one(row):
+    # seen in tinygrad #15242: layers' parameters did not require grad until an optimizer had seen them.
+    made = layer(row)
+    y = made(smolgrad.tensor(LAYERS[row][2]))
+    if list(made.parameters()):
+        (y * y).sum().backward()
+    assert all(isinstance(p, nn.Parameter) and p.requires_grad for p in made.parameters())
+    assert all(p.grad is not None and p.grad.data.any() for p in made.parameters())
+
+
+def test_a_parameter_is_a_copy_that_requires_grad():
+    data = np.ones(2)
+    p = nn.Parameter(data)
+    data[:] = 5
+    assert (p.data == 1).all()
+    assert p.requires_grad
+    assert p.is_leaf
+    assert not nn.Parameter(data, requires_grad=False).requires_grad
+    assert type(p * 2) is type(p.detach()) is smolgrad.Tensor
+    assert repr(p) == "Parameter containing:\ntensor([1., 1.], dtype=float64, requires_grad=True)"
+    with pytest.raises(RuntimeError, match="only floating tensors"):
+        nn.Parameter([1, 2])
+
+
+def test_a_copied_model_has_parameters_of_its_own():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+    twin = copy.deepcopy(model)
+    twin[0].weight.data = np.zeros((2, 2), "float32")
+    assert model[0].weight.data.all()
+    assert [type(p) for p in twin.parameters()] == [nn.Parameter] * 2
+
+
+# --- state dicts ------------------------------------------------------------------------------------------------------
+
+
+def small():
+    return nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3))
+
+
+def test_a_state_dict_is_a_snapshot():
+    # A state dict of live arrays changes with the model that it was to keep.
+    model = small()
+    state = model.state_dict()
+    before = {name: x.data.copy() for name, x in state.items()}
+    for p in model.parameters():
+        p.grad = smolgrad.ones_like(p)
+    optim.SGD(model.parameters(), lr=1.0).step()
+    assert all((state[name].data == before[name]).all() for name in state)
+    assert not any(x.requires_grad for x in state.values())
+    assert all((p.data != before[name]).all() for name, p in model.named_parameters())
+
+
+def test_loading_copies():
+    # seen in pytorch, where an optimizer's load_state_dict still shares its buffers with the dict (2.13): two models
+    # that were loaded from one dict must not train each other.
+    state, one, other = small().state_dict(), small(), small()
+    arrays = [p.data for p in one.parameters()]
+    assert one.load_state_dict(state) == other.load_state_dict(state) == ([], [])
+    assert all(p.data is array for p, array in zip(one.parameters(), arrays, strict=True))  # in place
+    for p, q, x in zip(one.parameters(), other.parameters(), state.values(), strict=True):
+        assert (p.data == x.data).all()
+        assert not np.shares_memory(p.data, x.data)
+        assert not np.shares_memory(p.data, q.data)
+
+
+def test_loading_is_a_write_that_backward_notices():
+    model = nn.Linear(2, 2)
+    y = (model.weight * model.weight).sum()
+    model.load_state_dict(model.state_dict())
+    with pytest.raises(RuntimeError, match="written in place"):
+        y.backward()
+
+
+def test_loading_arrays_and_pytorchs_names():
+    twin = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.LayerNorm(3))
+    model = small()
+    model.load_state_dict({name: x.numpy() for name, x in twin.state_dict().items()})
+    x = np.ones((1, 2), "float32")
+    assert np.allclose(model(smolgrad.tensor(x)).detach().numpy(), twin(torch.tensor(x)).detach().numpy(), atol=1e-6)
+
+
+def test_loading_two_parameters_into_each_other():
+    # The second must not read what the first has just been given.
+    model = nn.Module()
+    model.a, model.b = nn.Parameter([1.0]), nn.Parameter([2.0])
+    model.load_state_dict({"a": model.b, "b": model.a.detach()})
+    assert (model.a.item(), model.b.item()) == (2.0, 1.0)
+
+
+F = np.float32
+# What is wrong with a state dict of small(), and what the refusal says.
+WRONG = {
+    "broadcast": ({"0.weight": np.ones((1, 2), F)}, r"0.weight needs shape \(3, 2\).*got \(1, 2\)"),
+    "broadcast from fewer axes": ({"0.weight": np.ones(2, F)}, r"0.weight needs shape \(3, 2\)"),
+    "one element": ({"0.bias": np.ones((), F)}, r"0.bias needs shape \(3,\)"),
+    "as many elements": ({"0.weight": np.ones((2, 3), F)}, r"0.weight needs shape \(3, 2\)"),
+    "a wider dtype": ({"1.bias": np.ones(3)}, "1.bias needs.*float32, got.*float64"),
+    "integers": ({"1.bias": np.ones(3, int)}, "1.bias needs.*float32, got.*int64"),
+    "a list": ({"1.bias": [1.0, 1.0, 1.0]}, "1.bias must be a Tensor or an array, got list"),
+    "a surplus name": ({"2.bias": np.ones(3, F)}, "2.bias is unexpected"),
+    "a missing name": ({"1.bias": None}, "1.bias is missing"),
+    "two faults": ({"0.bias": np.ones(1, F), "x": np.ones(1, F)}, "0.bias needs.*x is unexpected"),
+}
+
+
+@pytest.mark.parametrize("row", WRONG)
+def test_loading_checks_everything_before_it_changes_anything(row):
+    # A copy by p[...] = value broadcasts a wrong shape without a word, and one fault in the last entry finds the model
+    # half loaded.
+    change, message = WRONG[row]
+    model = small()
+    before = [p.data.copy() for p in model.parameters()]
+    state = {name: smolgrad.tensor(x.data + 1) for name, x in model.state_dict().items()} | change
+    state = {name: x for name, x in state.items() if x is not None}
+    with pytest.raises(RuntimeError, match=f"load_state_dict\\(\\) of Sequential: .*{message}"):
+        model.load_state_dict(state)
+    assert all((p.data == b).all() for p, b in zip(model.parameters(), before, strict=True))
+
+
+def test_loading_not_strictly_takes_what_fits_by_name():
+    model = small()
+    keys = model.load_state_dict({"0.bias": np.full(3, 7, F), "other": np.ones(1)}, strict=False)
+    assert keys.missing_keys == ["0.weight", "1.weight", "1.bias"]
+    assert keys.unexpected_keys == ["other"]
+    assert (model[0].bias.data == 7).all()
+    with pytest.raises(RuntimeError, match=r"0\.bias needs shape"):  # what has a name must fit all the same
+        model.load_state_dict({"0.bias": np.ones(1, F)}, strict=False)
+
+
+def test_loading_two_values_for_one_parameter():
+    model = nn.Module()
+    model.a = model.b = nn.Parameter([1.0, float("nan")])
+    model.load_state_dict(model.state_dict())
+    model.load_state_dict({"b": np.array([3, 4], F)}, strict=False)
+    with pytest.raises(RuntimeError, match="a and b are one tensor here, but differ there"):
+        model.load_state_dict({"a": np.array([5, 6], F), "b": np.array([5, 7], F)})
+    assert model.a.data.tolist() == [3, 4]
+
+
+def test_loading_into_what_cannot_be_written():
+    model = small()
+    model[1].bias.data.flags.writeable = False
+    before = model[0].weight.data.copy()
+    with pytest.raises(RuntimeError, match=r"1\.bias is read-only"):
+        model.load_state_dict(small().state_dict())
+    assert (model[0].weight.data == before).all()
+    with pytest.raises(TypeError, match="needs a mapping"):
+        model.load_state_dict([])
+
+
+# --- modes, gradients, looks ------------------------------------------------------------------------------------------
+
+
+def test_modes_reach_every_module():
+    model = with_names(nn)
+    assert all(m.training for m in model.modules())
+    assert model.eval() is model
+    assert not any(m.training for m in model.modules())
+    model.blocks[0].train()
+    assert [m.training for m in model.blocks] == [True, False]
+    with pytest.raises(ValueError, match="mode must be a bool, got 'eval'"):
+        model.train("eval")
+
+
+def test_zero_grad():
+    model = small()
+    model(smolgrad.ones(1, 2)).sum().backward()
+    grads = [p.grad for p in model.parameters()]
+    model.zero_grad(set_to_none=False)
+    assert all(p.grad is g and not g.data.any() for p, g in zip(model.parameters(), grads, strict=True))
+    model.zero_grad()
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_forward_must_be_defined():
+    with pytest.raises(NotImplementedError, match=r"Module defines no forward\(\)"):
+        nn.Module()(1)
+
+
+@pytest.mark.parametrize("row", LAYERS)
+def test_looks_and_values_are_pytorchs(row):
+    made, theirs, x = layer(row), layer(row, torch.nn), LAYERS[row][2]
+    assert repr(made) == repr(theirs)
+    theirs.load_state_dict({name: torch.from_numpy(p.numpy()) for name, p in made.state_dict().items()})
+    y = made(smolgrad.tensor(x))
+    assert y.dtype == np.float32
+    np.testing.assert_allclose(y.detach().numpy(), theirs(torch.tensor(x)).detach().numpy(), atol=1e-6)
+
+
+def test_a_model_looks_like_pytorchs():
+    build = lambda nn: nn.Sequential(OrderedDict(a=nn.Linear(2, 3), b=nn.Sequential(nn.Tanh(), nn.Sequential())))  # noqa: E731
+    assert repr(build(nn)) == repr(build(torch.nn))
+
+    class Model(nn.Module):
+        def __init__(self):
+            self.layers = [nn.ReLU()]
+
+        def extra_repr(self):
+            return "depth=1"
+
+    assert repr(Model()) == "Model(\n  depth=1\n  (layers.0): ReLU()\n)"
+
+
+def test_sequential_is_a_sequence_of_modules():
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    assert len(model) == 3
+    assert list(model) == [model[0], model[1], model[-1]]
+    assert [name for name, _ in model[1:].named_parameters()] == ["2.weight", "2.bias"]
+    assert next(model[1:].parameters()) is model[2].weight
+    x = smolgrad.ones(1, 2)
+    assert model(x).item() == model[2](model[1](model[0](x))).item()
+    assert nn.Sequential()(x) is x
+    shared = nn.ReLU()
+    assert len(nn.Sequential(shared, shared)) == 2
+    with pytest.raises(IndexError):
+        model[3]
+    with pytest.raises(TypeError, match="needs modules, got function"):
+        nn.Sequential(smolgrad.relu)
+
+
+# --- initial values ---------------------------------------------------------------------------------------------------
+
+
+def test_initial_values_follow_pytorchs_distributions():
+    # kaiming_uniform(a=√5) of a (out, in) weight: gain √(2/(1 + 5)) = 1/√3, bound √3 · gain / √in = 1/√in.
+    smolgrad.manual_seed(0)
+    linear = nn.Linear(100, 400)
+    for p in (linear.weight, linear.bias):
+        assert np.abs(p.data).max() <= 0.1 * (1 + 1e-6)
+        assert np.abs(p.data).max() > 0.098
+        assert p.data.std() == pytest.approx(0.1 / math.sqrt(3), rel=0.05)
+        assert abs(p.data.mean()) < 0.01
+    table = nn.Embedding(200, 100).weight.data
+    assert table.std() == pytest.approx(1, rel=0.02)
+    assert abs(table.mean()) < 0.02
+    assert np.abs(table).max() > 3
+    norm = nn.LayerNorm((2, 3))
+    assert (norm.weight.data == 1).all()
+    assert (norm.bias.data == 0).all()
+    assert nn.Linear(0, 2).bias.data.tolist() == [0, 0]
+
+
+def test_initial_values_come_from_the_seed():
+    def draws():
+        smolgrad.manual_seed(3)
+        return [p.data for p in nn.Sequential(nn.Linear(2, 3), nn.Embedding(2, 2)).parameters()]
+
+    assert all((a == b).all() for a, b in zip(draws(), draws(), strict=True))
+    assert (nn.Linear(2, 2).weight.data != nn.Linear(2, 2).weight.data).any()
+
+
+@pytest.mark.parametrize("dtype", [None, "float32", "float64", smolgrad.float64])
+@pytest.mark.parametrize("row", LAYERS)
+def test_parameters_have_the_dtype_that_was_asked_for(row, dtype):
+    if row not in ("ReLU", "Tanh"):
+        assert all(p.dtype == (dtype or "float32") for p in layer(row, dtype=dtype).parameters())
+
+
+# One line a refusal: what is called, exception, what its message says.
+REFUSED = [
+    (lambda: nn.Linear(2, 3, device="cpu"), NotImplementedError, "device"),
+    (lambda: nn.Linear(2, 3, weight=1), TypeError, "unexpected argument 'weight'"),
+    (lambda: nn.Linear(2.0, 3), TypeError, "must be an integer"),
+    (lambda: nn.Linear(-2, 3), RuntimeError, "must not be negative"),
+    (lambda: nn.Linear(2, 3, dtype="float16"), TypeError, "float16"),
+    (lambda: nn.Embedding(2, 3, 0), NotImplementedError, "padding_idx"),
+    (lambda: nn.Embedding(2, 3, max_norm=1.0), NotImplementedError, "max_norm"),
+    (lambda: nn.Embedding(2, 3, sparse=True), NotImplementedError, "sparse"),
+    (lambda: nn.Embedding(2, 3, scale_grad_by_freq=True), NotImplementedError, "scale_grad_by_freq"),
+    (lambda: nn.LayerNorm(3, device="cpu"), NotImplementedError, "device"),
+    (lambda: nn.LayerNorm(3, dtype="int64"), RuntimeError, "only floating"),
+    (lambda: nn.ReLU(inplace=True), NotImplementedError, "inplace"),
+    (lambda: nn.Tanh(inplace=True), TypeError, "unexpected argument 'inplace'"),
+    (lambda: small().state_dict(keep_vars=True), NotImplementedError, "keep_vars"),
+    (lambda: small().load_state_dict({}, assign=True), NotImplementedError, "assign"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=[row[2] for row in REFUSED])
+def test_what_modules_refuse(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_options_that_are_off_are_no_options():
+    nn.ReLU(inplace=False)
+    nn.Embedding(2, 3, sparse=False, max_norm=None)
+    small().load_state_dict(small().state_dict(keep_vars=False), assign=False)
