@@ -1,6 +1,6 @@
 """smolgrad: a small reverse-mode autograd engine over NumPy, with PyTorch's names and conventions."""
 
-from . import autograd, functional
+from . import autograd, functional, nn, optim
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad
 from .creation import (
     arange,
@@ -106,9 +106,11 @@ __all__ = [
     "mul",
     "ne",
     "neg",
+    "nn",
     "no_grad",
     "ones",
     "ones_like",
+    "optim",
     "permute",
     "pow",
     "rand",

@@ -69,8 +69,9 @@ def layer_norm(
     """
     x, shape = tensor("layer_norm", input), tuple(normalized_shape)
     affine = [tensor("layer_norm", w) for w in (weight, bias) if w is not None]
-    _one_dtype("layer_norm", [x, *affine])
+    _one_dtype("layer_norm", [x, *affine[:1]])
     must_float("layer_norm", x, NotImplementedError)
+    _one_dtype("layer_norm", [x, *affine])
     if not shape or x.shape[-len(shape) :] != shape:
         raise RuntimeError(
             f"layer_norm(): normalized_shape {shape} must be the last sizes of the input, which has shape {x.shape}"

@@ -258,7 +258,8 @@ class Tensor(Node):
             buffer = versions.owner(self._data)
             if any(isinstance(x, Node) and versions.owner(x._data) is buffer for x in self._inputs):
                 raise RuntimeError(
-                    f"{op}(): this tensor is a view of one that requires grad and is not written in place; write to that one, or under no_grad()"
+                    f"{op}(): this tensor is a view of one that requires grad and is not written in place; write to "
+                    "that one, or under no_grad()"
                 )
 
     def add_(self, other: Any) -> Tensor:

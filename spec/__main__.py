@@ -121,7 +121,7 @@ def verify(args: argparse.Namespace) -> int:
         command += [f"--events={events}", f"--ledger={ledger}", f"--only={','.join(ops)}", f"-n{args.n}"]
         command += [f"--hypothesis-seed={args.seed}", *([f"--examples={args.examples}"] if args.examples else [])]
         what = ", ".join(ops) if 0 < len(ops) < 5 else f"{len(ops) or len(SPECS)} ops"
-        times = f", {args.examples} examples of each property" if args.examples else ""
+        times = f", at most {args.examples} examples of each property" if args.examples else ""
         console.print(f"verifying {what}{times}, seed {args.seed}")
         with output.open("w") as out, _ended(command, out) as process:
             outcomes = _follow(process, events)

@@ -53,9 +53,7 @@ class Case:
 
     def second_gradients(self, directions: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The gradients of the gradients weighted by ``directions``: for each input, then for each cotangent."""
-        return engines.second_pull_back(
-            self.engine, self.spec, self.arrays, self.params, self.cotangents, directions
-        )
+        return engines.second_pull_back(self.engine, self.spec, self.arrays, self.params, self.cotangents, directions)
 
     def slopes(self) -> list[finite_differences.Slope]:
         """The gradients by finite differences."""
@@ -104,8 +102,8 @@ class Case:
         wide = ~(slope.bar <= 1e-6 * (1 + np.abs(slope.value)))
         if wide.any():
             at = tuple(np.argwhere(np.atleast_1d(wide))[0])[: slope.bar.ndim]
-            detail = f"bar {slope.bar[at]:.1e} around {slope.value[at]:.6g} at {list(map(int, at))}: the entry's domain is wrong"
-            failure.fail(self, "finite differences", detail)
+            found = f"bar {slope.bar[at]:.1e} around {slope.value[at]:.6g} at {list(map(int, at))}"
+            failure.fail(self, "finite differences", f"{found}: the entry's domain is wrong")
 
     def compare_gradients(self, got: Sequence[np.ndarray], want: Sequence[np.ndarray], allowed: Any = None) -> None:
         """``compare`` for each input's gradient."""
@@ -119,9 +117,9 @@ def _ratio(error: Any, allowed: Any) -> np.ndarray:
 
 
 def draw_case(data: st.DataObject, engine: Engine, spec: OpSpec, draw_inputs: Any = None) -> Case:
-    """A case of ``spec`` in its domain; or elsewhere, where ``draw_inputs(spec, call)`` says so."""
+    """A case of ``spec`` in its domain; or elsewhere, where ``draw_inputs(draw, spec, call)`` says so."""
     call: Call = data.draw(spec.calls, label="call")
-    arrays = data.draw((draw_inputs or values.inputs)(spec, call), label="inputs")
+    arrays = (draw_inputs or values.inputs)(data.draw, spec, call)
     case = Case(engine, spec, call.params, tuple(arrays))
     weights = tuple(data.draw(values.cotangents(y.shape), label="cotangent") for y in case.floating_outputs())
     return case.using(cotangents=weights)

@@ -24,9 +24,9 @@ class Call:
 class Domain:
     """Where an op is smooth in one input.
 
-    ``low`` and ``high`` bound the open interval that finite differences can cope with; ``kinks`` are the points in it at
-    which the op is continuous and its slope jumps; ``poles`` those near which it is unbounded. ``spread`` is the least difference that two elements of a lane must
-    have, where the op divides by a lane's spread or norm.
+    ``low`` and ``high`` bound the open interval that finite differences can cope with; ``kinks`` are the points in it
+    at which the op is continuous and its slope jumps, ``poles`` those near which it is unbounded. ``spread`` is the
+    least difference that two elements of a lane must have, where the op divides by a lane's spread or norm.
     """
 
     low: float = -math.inf
@@ -87,5 +87,5 @@ class OpSpec:
     def __repr__(self) -> str:
         return self.name
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
         printer.text(self.name)

@@ -58,12 +58,12 @@ def neg(input: Any) -> Any:
 
 
 def _slope_in_base(g: Any, _y: Any, a: Any, b: Any) -> Any:
-    # d/da a^b = b a^(b-1), and 0 where b = 0, at a = 0, inf and NaN too: there the power is taken of 1 instead, so that
-    # no 0 * inf arises. Elsewhere the product with b = 0 gives the 0, and keeps the mixed derivative 1/a.
+    # d/da a^b = b a^(b-1), and 0 where b = 0, though 1/a is infinite or NaN: there the power is taken of 1 instead, so
+    # that no 0 * inf arises. Elsewhere the product with b = 0 gives the 0, and keeps the mixed derivative 1/a.
     if isinstance(b, Number):
         return g * (b * pow(a, b - 1)) if b else zero(g)
-    singular = (b == 0) & ((a == 0) | (abs(a) == np.inf) | (a != a))
-    return g * (b * where(singular, 1, a) ** (b - 1))
+    usual = (b != 0) | (abs(1 / a) < np.inf)
+    return g * (b * where(usual, a, 1) ** (b - 1))
 
 
 def _slope_in_exponent(g: Any, y: Any, a: Any, b: Any) -> Any:

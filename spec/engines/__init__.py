@@ -28,7 +28,9 @@ class Engine(Protocol):
     def array(self, tensor: Any) -> np.ndarray:
         """The value of a tensor."""
 
-    def grad(self, outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], **options: Any) -> list[Any]:
+    def grad(
+        self, outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], **options: Any
+    ) -> list[Any]:
         """The gradients of ``outputs`` weighted by ``cotangents``; None where an input is not used."""
 
     def backward(self, outputs: Sequence[Any], cotangents: Sequence[Any], retain_graph: bool) -> None:
@@ -83,13 +85,17 @@ def pull_back(
     return [engine.array(y) for y in outputs], [engine.array(g) for g in gradients]
 
 
-def gradients_of(engine: Engine, outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], **options: Any) -> list[Any]:
+def gradients_of(
+    engine: Engine, outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], **options: Any
+) -> list[Any]:
     """``engine.grad``, with zeros for an input that the outputs do not depend on."""
     pairs = [(y, w) for y, w in zip(outputs, cotangents, strict=True) if y.requires_grad]
     found: list[Any] = [None] * len(inputs)
     if pairs:
         found = engine.grad([y for y, _ in pairs], inputs, [w for _, w in pairs], **options)
-    return [engine.constant(np.zeros_like(engine.array(x))) if g is None else g for g, x in zip(found, inputs, strict=True)]
+    return [
+        engine.constant(np.zeros_like(engine.array(x))) if g is None else g for g, x in zip(found, inputs, strict=True)
+    ]
 
 
 def second_pull_back(

@@ -40,7 +40,9 @@ class PyTorch:
         found: np.ndarray = tensor.detach().numpy(force=True)
         return found
 
-    def grad(self, outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], **options: Any) -> list[Any]:
+    def grad(
+        self, outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], **options: Any
+    ) -> list[Any]:
         return list(torch.autograd.grad(outputs, inputs, cotangents, allow_unused=True, **options))
 
     def backward(self, outputs: Sequence[Any], cotangents: Sequence[Any], retain_graph: bool) -> None:

@@ -32,7 +32,9 @@ class Smolgrad:
         found: np.ndarray = tensor.data
         return found
 
-    def grad(self, outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], **options: Any) -> list[Any]:
+    def grad(
+        self, outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], **options: Any
+    ) -> list[Any]:
         return list(smolgrad.grad(outputs, inputs, cotangents, allow_unused=True, **options))
 
     def backward(self, outputs: Sequence[Any], cotangents: Sequence[Any], retain_graph: bool) -> None:

@@ -33,9 +33,9 @@ LIGHT = {
     "suppress_health_check": tuple(HealthCheck),
 }
 
-# What a fault may be noticed by: a property that does not hold, the engine's own refusal, or NumPy's where a shape does not
-# fit or an array is read-only. An error of any other kind is an error of the fault.
-NOTICED = (Counterexample, RuntimeError, ValueError)
+# What a fault may be noticed by: a property that does not hold, the engine's own refusal, or NumPy's where a shape or an
+# index does not fit or an array is read-only. An error of any other kind is an error of the fault.
+NOTICED = (Counterexample, RuntimeError, ValueError, IndexError)
 
 
 def randomness(name: str) -> random.Random:

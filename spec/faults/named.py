@@ -284,9 +284,7 @@ def only_leading_axes_are_summed() -> Planted:
 @named("vjp_matches_finite_differences[mul]")
 def only_axes_of_one_are_summed() -> Planted:
     """Leading axes that were added are left."""
-    return _sum_down(
-        lambda x, shape: x.sum(axis=_stretched(x, shape), keepdims=True) if x.ndim == len(shape) else x
-    )
+    return _sum_down(lambda x, shape: x.sum(axis=_stretched(x, shape), keepdims=True) if x.ndim == len(shape) else x)
 
 
 @named("vjp_matches_finite_differences[add]")
@@ -468,8 +466,10 @@ def a_step_that_picks_one_is_dropped() -> Planted:
 
     def add(buffer: np.ndarray, index: Any, values: np.ndarray) -> None:
         dropped = _with(index, lambda i, p: slice(p.start, p.stop) if isinstance(p, slice) and (p.step or 1) > 1 else p)
-        if dropped != index and np.broadcast_to(0, buffer.shape)[index].shape.count(1) and not any(
-            isinstance(p, np.ndarray) for p in index
+        if (
+            dropped != index
+            and np.broadcast_to(0, buffer.shape)[index].shape.count(1)
+            and not any(isinstance(p, np.ndarray) for p in index)
         ):
             try:
                 buffer[dropped] += values
@@ -487,13 +487,15 @@ def split_indices_taken_for_neighbours() -> Planted:
     right = indexing._scatter_add
 
     def add(buffer: np.ndarray, index: Any, values: np.ndarray) -> None:
-        advanced = [i for i, part in enumerate(index) if isinstance(part, (int, np.integer)) or _is_integers(part)]
-        plain = not any(part is None or part is Ellipsis or getattr(part, "dtype", None) == bool for part in index)
-        if plain and any(map(_is_integers, index)) and advanced[-1] - advanced[0] >= len(advanced):
-            count = np.broadcast(*(index[i] for i in advanced)).ndim
-            moved = np.moveaxis(values, range(count), range(advanced[0], advanced[0] + count))
-            if moved.shape == values.shape:
-                values = moved
+        arrays = [i for i, part in enumerate(index) if _is_integers(part)]
+        plain = all(isinstance(part, (int, np.integer, slice)) or _is_integers(part) for part in index)
+        integers = [i for i, part in enumerate(index) if isinstance(part, (int, np.integer))]
+        together = sorted(arrays + integers)
+        if plain and arrays and together[-1] - together[0] >= len(together):
+            count = np.broadcast(*(index[i] for i in arrays)).ndim
+            before = sum(isinstance(part, slice) for part in index[: arrays[0]])
+            moved = np.moveaxis(values, range(count), range(before, before + count))
+            values = moved if moved.shape == values.shape else values
         right(buffer, index, values)
 
     return _scatter(add)
@@ -603,9 +605,7 @@ def a_clamp_open_at_one_end() -> Planted:
 @named("test_singular::test_a_power_and_both_slopes_are_pytorchs_at_singular_points")
 def a_power_without_its_singular_points() -> Planted:
     """b·a^(b-1), which is 0·inf where a = b = 0."""
-    return _rules(
-        elementwise._pow, lambda g, _y, a, b: g * (b * a ** (b - 1)), elementwise._pow.pullbacks[1]
-    )
+    return _rules(elementwise._pow, lambda g, _y, a, b: g * (b * a ** (b - 1)), elementwise._pow.pullbacks[1])
 
 
 @named("test_stability::test_far_from_zero_slopes_are_finite_and_right")
@@ -779,9 +779,7 @@ def decay_added_to_the_gradient_itself() -> Planted:
 @named("test_optimizers::test_sgd_keeps_the_learning_rate_out_of_its_buffer")
 def the_learning_rate_in_the_buffer() -> Planted:
     """The same while it is constant."""
-    return _update(
-        optim.SGD, lambda right, p, g, state, group: right(p, g * group["lr"], state, {**group, "lr": 1.0})
-    )
+    return _update(optim.SGD, lambda right, p, g, state, group: right(p, g * group["lr"], state, {**group, "lr": 1.0}))
 
 
 @named("test_optimizers::test_adamw_decay_does_not_pass_through_the_moments")
@@ -821,9 +819,7 @@ def no_bias_correction() -> Planted:
 @named("test_modules::test_a_state_dict_is_a_snapshot")
 def a_state_dict_of_live_arrays() -> Planted:
     """What was saved moves with the next step."""
-    return patch.object(
-        nn.Module, "state_dict", lambda self: {name: p.detach() for name, p in self.named_parameters()}
-    )
+    return patch.object(nn.Module, "state_dict", lambda self: {name: p.detach() for name, p in self.named_parameters()})
 
 
 @named("test_modules::test_a_tied_parameter_is_one_parameter_with_two_names")

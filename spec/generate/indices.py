@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from .shapes import stretched
 _DTYPES = ("int64", "int32", "int16", "uint8")
 
 
+@cache
 def positions(n: int) -> st.SearchStrategy[int]:
     """A place on an axis of ``n``, spelled from either end."""
     return st.integers(-n, n - 1)
 
 
+@cache
 @st.composite
 def slices(draw: Any, n: int) -> slice:
     """A slice of an axis of ``n``: bounds missing, inside, outside and negative, steps of either sign."""
@@ -25,6 +28,7 @@ def slices(draw: Any, n: int) -> slice:
     return slice(draw(bound), draw(bound), draw(st.none() | st.sampled_from([1, 2, 3, -1, -2, -3])))
 
 
+@cache
 @st.composite
 def index_arrays(draw: Any, n: int, shape: Shape) -> np.ndarray:
     """Places on an axis of ``n``: often the last is the first again, spelled from the other end of the axis."""
@@ -38,6 +42,7 @@ def index_arrays(draw: Any, n: int, shape: Shape) -> np.ndarray:
     return np.array(numbers, dtype=dtype).reshape(shape if n else (0,))
 
 
+@cache
 @st.composite
 def masks(draw: Any, shape: Shape) -> np.ndarray:
     """Which elements to pick: none, some or all."""
@@ -45,6 +50,7 @@ def masks(draw: Any, shape: Shape) -> np.ndarray:
     return np.array(draw(st.lists(st.booleans(), min_size=size, max_size=size)), dtype=bool).reshape(shape)
 
 
+@cache
 @st.composite
 def _mask_of(draw: Any, n: int, count: int) -> np.ndarray:
     """A mask of an axis of ``n`` that picks ``count``."""
@@ -53,21 +59,25 @@ def _mask_of(draw: Any, n: int, count: int) -> np.ndarray:
     return mask
 
 
+@cache
 @st.composite
 def indices(draw: Any, shape: Shape) -> Any:
     """An index into ``shape``: integers, slices, ``...``, None, integer arrays and masks, alone and mixed."""
     kind = draw(st.sampled_from(["basic", "mask", "arrays", "arrays", "split", "mixed"]))
     ndim = len(shape)
-    front = ndim if kind == "split" else draw(st.sampled_from([*range(ndim + 1), *range(1, ndim + 1)]))
+    front = ndim if kind in ("mask", "split") else draw(st.sampled_from([*range(ndim + 1), *range(1, ndim + 1)]))
     back = draw(st.integers(0, ndim - front)) if draw(st.booleans()) else 0
     # The common shape of the index arrays; a mask beside them must pick as many.
     together = draw(st.sampled_from([(2,), (3,), (1,), (0,)] + [(2, 2), (2,), ()] * (kind != "mixed")))
+    if kind == "split" and ndim > 1 and draw(st.booleans()):
+        together = (shape[1],)  # as many as the slice picks: then the place of the axes does not show in the shape
 
     def choice(number: int, axis: int) -> str:
         n = shape[axis]
         arrays = ["array"] if n else []
         if kind == "split" and arrays:  # a slice between arrays: their axes go first
-            return ("array", "slice")[number % 2]
+            first = "array" if number else draw(st.sampled_from(["integer", "array"]))
+            return "slice" if number % 2 else first
         if kind in ("arrays", "mixed") and axis == certain and arrays:
             return "array"
         if kind == "mask" and axis == certain:
@@ -100,7 +110,9 @@ def indices(draw: Any, shape: Shape) -> Any:
         return found
 
     named = [*range(front), *range(len(shape) - back, len(shape))]
-    certain = draw(st.sampled_from([named[0], *named])) if named else None  # the axis that has what the kind is named for
+    certain = (
+        draw(st.sampled_from([named[0], *named])) if named else None
+    )  # the axis that has what the kind is named for
     index = parts(named[:front])
     if back or draw(st.booleans()):
         index += [Ellipsis, *parts(named[front:])]

@@ -1,7 +1,11 @@
-"""Shapes: 0-d, size 0, 1-axes, squares and cubes as well as unequal sides, and every way of naming an axis."""
+"""Shapes: 0-d, size 0, 1-axes, squares and cubes as well as unequal sides, and every way of naming an axis.
+
+Strategies are cached by their arguments: Hypothesis validates each new one, which would cost more than to draw from it.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,11 +15,13 @@ from ..entry import Shape
 MOST = 24  # elements of one input: finite differences visit every one of them
 
 
+@cache
 def _side(least: int, most: int) -> st.SearchStrategy[int]:
     """A size, the larger the likelier: nothing shows on an axis of 0, and little on one of 1."""
     return st.sampled_from([n for n in range(least, most + 1) for _ in range(1 + n)])
 
 
+@cache
 @st.composite
 def shapes(draw: Any, min_dims: int = 0, max_dims: int = 3, min_side: int = 1, max_side: int = 3) -> Shape:
     """A shape of at most ``MOST`` elements. Size 0 must be asked for, with ``min_side=0``."""
@@ -30,6 +36,7 @@ def shapes(draw: Any, min_dims: int = 0, max_dims: int = 3, min_side: int = 1, m
     return tuple(sides)
 
 
+@cache
 @st.composite
 def stretched(draw: Any, shape: Shape) -> Shape:
     """A shape that broadcasts to ``shape``: some leading axes dropped, some others 1."""
@@ -38,6 +45,7 @@ def stretched(draw: Any, shape: Shape) -> Shape:
     return tuple(1 if ones >> i & 1 else n for i, n in enumerate(kept))
 
 
+@cache
 @st.composite
 def broadcastable(draw: Any, count: int = 2, **sizes: int) -> tuple[Shape, ...]:
     """``count`` shapes that broadcast together, equal ones often."""
@@ -47,12 +55,14 @@ def broadcastable(draw: Any, count: int = 2, **sizes: int) -> tuple[Shape, ...]:
     return tuple(draw(stretched(whole)) for _ in range(count))
 
 
+@cache
 def one_axis(ndim: int) -> st.SearchStrategy[int]:
     """An axis of a tensor of ``ndim`` dimensions, counted from either end; a 0-d one has a nominal axis."""
     room = max(ndim, 1)
     return st.integers(-room, room - 1)
 
 
+@cache
 @st.composite
 def some_axes(draw: Any, ndim: int, least: int = 0) -> tuple[int, ...]:
     """Different axes in any order, each counted from either end."""
@@ -60,6 +70,7 @@ def some_axes(draw: Any, ndim: int, least: int = 0) -> tuple[int, ...]:
     return tuple(d - ndim if draw(st.booleans()) else d for d in order)
 
 
+@cache
 def axes(ndim: int) -> st.SearchStrategy[Any]:
     """Every way of naming the axes to reduce: None, one, several in any order, none."""
     return st.one_of(st.none(), one_axis(ndim), some_axes(ndim))

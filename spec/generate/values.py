@@ -7,12 +7,16 @@ stepped over, ``unique`` spreads the elements of an input, ``apart`` gives each 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from ..entry import Call, Domain, OpSpec, Shape
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]  # what a composite strategy draws with
 
 STEP = 2.0**-5
 _WIDEST = 128  # steps from 0
@@ -23,11 +27,13 @@ _ZIGZAG = np.array([(i + 1) // 2 * (1 if i % 2 else -1) for i in range(2 * _WIDE
 _CODES = np.concatenate([_ZIGZAG[:17]] * 7 + [_ZIGZAG[-137::1]])[:256]
 
 
-@st.composite
-def integer_array(draw: Any, shape: Shape) -> np.ndarray:
+@cache
+def integer_array(shape: Shape) -> st.SearchStrategy[np.ndarray]:
     """Small integers, at most 128 from 0: one byte an element, so that a draw is one choice and shrinks as one."""
     size = math.prod(shape)
-    return _CODES[np.frombuffer(draw(st.binary(min_size=size, max_size=size)), np.uint8)].reshape(shape)
+    return st.binary(min_size=size, max_size=size).map(
+        lambda codes: _CODES[np.frombuffer(codes, np.uint8)].reshape(shape)
+    )
 
 
 def in_domain(steps: np.ndarray, domain: Domain, gap: int = 0) -> np.ndarray:
@@ -56,8 +62,7 @@ def _folded(steps: np.ndarray, gap: int) -> np.ndarray:
     return steps - steps.min(initial=0) if gap else np.abs(steps)
 
 
-@st.composite
-def inputs(draw: Any, spec: OpSpec, call: Call) -> list[np.ndarray]:
+def inputs(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:
     """A float64 array an input, at which ``spec`` is smooth."""
     count = len(call.shapes)
     arrays = []
@@ -70,8 +75,7 @@ def inputs(draw: Any, spec: OpSpec, call: Call) -> list[np.ndarray]:
     return arrays
 
 
-@st.composite
-def at_kinks(draw: Any, spec: OpSpec, call: Call) -> list[np.ndarray]:
+def at_kinks(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:
     """Arrays in the domain of ``spec`` that sit on its kinks and tie, on purpose and often."""
     arrays = []
     for shape, domain in zip(call.shapes, spec.domains(call), strict=True):
@@ -87,8 +91,7 @@ def at_kinks(draw: Any, spec: OpSpec, call: Call) -> list[np.ndarray]:
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e150, -1e150, 1e-300, 0.5, 2.0])
 
 
-@st.composite
-def special(draw: Any, call: Call) -> list[np.ndarray]:
+def special(draw: Draw, _spec: OpSpec, call: Call) -> list[np.ndarray]:
     """Arrays of what arithmetic is special about: signed zeros, infinities, NaN, subnormal, huge and tiny numbers."""
     return [np.asarray(SPECIAL[np.mod(draw(integer_array(shape)), len(SPECIAL))]) for shape in call.shapes]
 
@@ -96,9 +99,10 @@ def special(draw: Any, call: Call) -> list[np.ndarray]:
 def relative(want: np.ndarray) -> np.ndarray:
     """What two right computations may differ by where numbers of every size stand side by side."""
     with np.errstate(all="ignore"):
-        return np.where(np.isfinite(want), 1e-9 * np.abs(want) + 1e-300, 0)
+        return np.where(np.isfinite(want), 1e-9 * np.abs(want) + 1e-12, 0)
 
 
+@cache
 @st.composite
 def cotangents(draw: Any, shape: Shape) -> np.ndarray:
     """A cotangent of ``shape``: drawn, hardly ever of ones, shrinking to a one-hot one."""

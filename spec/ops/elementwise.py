@@ -96,7 +96,9 @@ SPECS = [
         written=lambda op, xs, params: op(params["condition"], *xs),
         errors=(
             ErrorInput(((2,), (3,)), {"condition": np.array(True)}, RuntimeError, r"do not broadcast"),
-            ErrorInput(((2,), (2,)), {"condition": np.array([1.0, 0.0])}, RuntimeError, r"must have dtype bool, got float64"),
+            ErrorInput(
+                ((2,), (2,)), {"condition": np.array([1.0, 0.0])}, RuntimeError, r"must have dtype bool, got float64"
+            ),
         ),
     ),
     OpSpec("clone", elementwise(), affine=True, errors=NOT_A_TENSOR),

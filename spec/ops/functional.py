@@ -61,7 +61,9 @@ def normalised(draw: Any) -> Call:
     lane = draw(shapes.shapes(min_dims=1, max_dims=2))
     batch = draw(shapes.shapes(max_dims=2, max_side=2, min_side=0))
     affine = draw(st.integers(0, 2))
-    return Call(((*batch, *lane), *[lane] * affine), {"normalized_shape": lane, "eps": draw(st.sampled_from([1e-5, 0.5]))})
+    return Call(
+        ((*batch, *lane), *[lane] * affine), {"normalized_shape": lane, "eps": draw(st.sampled_from([1e-5, 0.5]))}
+    )
 
 
 def _with_lanes(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -103,7 +105,9 @@ SPECS = [
     ),
     OpSpec(
         "functional.mse_loss",
-        st.builds(lambda xs, reduction: Call(xs, {"reduction": reduction}), shapes.broadcastable(2, min_side=1), REDUCTIONS),
+        st.builds(
+            lambda xs, reduction: Call(xs, {"reduction": reduction}), shapes.broadcastable(2, min_side=1), REDUCTIONS
+        ),
         errors=(WRONG_REDUCTION, ErrorInput(((2,), (3,)), {}, RuntimeError, r"do not broadcast")),
     ),
     OpSpec(
@@ -124,7 +128,9 @@ SPECS = [
         domain=(Domain(spread=1 / 4), Domain(), Domain()),
         written=_with_lanes,
         errors=(
-            ErrorInput(((2, 3),), {"normalized_shape": (2,)}, RuntimeError, r"normalized_shape \(2,\) must be the last"),
+            ErrorInput(
+                ((2, 3),), {"normalized_shape": (2,)}, RuntimeError, r"normalized_shape \(2,\) must be the last"
+            ),
             ErrorInput(((2, 3),), {"normalized_shape": ()}, RuntimeError, r"normalized_shape"),
             ErrorInput(((2, 3), (2,)), {"normalized_shape": (3,)}, RuntimeError, r"must have shape \(3,\), got \(2,\)"),
         ),

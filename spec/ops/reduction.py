@@ -15,6 +15,7 @@ AXIS = wrong_axes(several=False)
 INTEGERS = (ErrorInput(((2,),), {"dim": 0}, RuntimeError, r"needs a floating dtype, got int64", dtype="int64"),)
 EMPTY = (ErrorInput(((2, 0),), {"dim": 1}, IndexError, r"dim 1 of shape \(2, 0\) has size 0"),)
 
+
 @st.composite
 def variances(draw: Any) -> Call:
     """A correction below the number of elements in a lane."""

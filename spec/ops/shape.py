@@ -73,7 +73,11 @@ def ranges(draw: Any) -> Call:
     start = draw(st.integers(0, room - 1))
     end = draw(st.integers(start, room - 1))
     return Call(
-        (shape,), {"start_dim": draw(st.sampled_from([start, start - room])), "end_dim": draw(st.sampled_from([end, end - room]))}
+        (shape,),
+        {
+            "start_dim": draw(st.sampled_from([start, start - room])),
+            "end_dim": draw(st.sampled_from([end, end - room])),
+        },
     )
 
 
@@ -100,7 +104,9 @@ SPECS = [
         affine=True,
         written=lambda op, xs, params: op(xs[0], params["shape"]),
         errors=(
-            ErrorInput(((2, 3),), {"shape": (4,)}, RuntimeError, r"shape \(4,\) does not fit an input of shape \(2, 3\)"),
+            ErrorInput(
+                ((2, 3),), {"shape": (4,)}, RuntimeError, r"shape \(4,\) does not fit an input of shape \(2, 3\)"
+            ),
             ErrorInput(((2, 3),), {"shape": (-1, -1)}, RuntimeError, r"at most one size of -1"),
             ErrorInput(((2, 3),), {"shape": (4, -1)}, RuntimeError, r"does not fit"),
             ErrorInput(((0,),), {"shape": (0, -1)}, RuntimeError, r"does not fit"),

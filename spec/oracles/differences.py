@@ -74,7 +74,9 @@ def _standardized(_op: Asked, x: Any, *affine: Any, normalized_shape: Any, eps: 
 _REDUCTIONS = ("sum", "mean", "amax", "amin", "var", "logsumexp")
 
 DIFFERENCES = (
-    Difference(_REDUCTIONS, lambda xs, params: params.get("dim") == (), _over_nothing, "dim=() reduces nothing, as in NumPy"),
+    Difference(
+        _REDUCTIONS, lambda xs, params: params.get("dim") == (), _over_nothing, "dim=() reduces nothing, as in NumPy"
+    ),
     Difference(
         ("logsumexp",),
         lambda xs, params: params.get("dim", 0) is None,
@@ -94,7 +96,10 @@ DIFFERENCES = (
         "negative steps, and the place of the axes of mixed advanced indices, are NumPy's",
     ),
     Difference(
-        ("setitem",), lambda xs, params: True, _write, "indices are NumPy's, and of repeated places the last write stays"
+        ("setitem",),
+        lambda xs, params: True,
+        _write,
+        "indices are NumPy's, and of repeated places the last write stays",
     ),
     Difference(
         ("pow",),

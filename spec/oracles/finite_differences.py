@@ -29,7 +29,9 @@ class Slope:
         return 4 * self.bar + 1e-10 * (1 + np.abs(self.value)) * (not self.exact)
 
 
-def weighted(function: Function, weights: Sequence[np.ndarray]) -> Callable[[Sequence[np.ndarray]], tuple[float, float]]:
+def weighted(
+    function: Function, weights: Sequence[np.ndarray]
+) -> Callable[[Sequence[np.ndarray]], tuple[float, float]]:
     """The sum of ``function``'s outputs, times weights, and of the magnitudes that went into it."""
 
     def value(arrays: Sequence[np.ndarray]) -> tuple[float, float]:
@@ -43,7 +45,9 @@ def weighted(function: Function, weights: Sequence[np.ndarray]) -> Callable[[Seq
     return value
 
 
-def slopes(function: Function, arrays: Sequence[np.ndarray], weights: Sequence[np.ndarray], affine: bool) -> list[Slope]:
+def slopes(
+    function: Function, arrays: Sequence[np.ndarray], weights: Sequence[np.ndarray], affine: bool
+) -> list[Slope]:
     """The gradient of ``function``'s outputs, weighted, for each element of each of ``arrays``.
 
     An affine function needs one step, and its slope is exact where every number on the way is dyadic.

@@ -48,6 +48,7 @@ def assert_shows(case: Case, module: str) -> None:
             np.testing.assert_allclose(got, want, rtol=ROUNDING, atol=ROUNDING, strict=True)
 
 
+@pytest.mark.filterwarnings("ignore:Using a target size:UserWarning")  # PyTorch's advice against broadcasting
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 @settings(max_examples=5)
 @given(data=st.data())

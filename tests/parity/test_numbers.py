@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 from spec.case import draw_case
@@ -54,7 +53,7 @@ def test_conventions_at_kinks_are_pytorchs(engine: Any, spec: OpSpec, data: st.D
 @for_each(DIFFERENTIABLE)
 def test_special_values_are_pytorchs(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
     # Signed zeros, infinities, NaN, subnormal and huge numbers: where there is NaN or infinity first, then the numbers.
-    case = draw_case(data, engine, spec, lambda _spec, call: values.special(call))
+    case = draw_case(data, engine, spec, values.special)
     torch_case = case.using(engine=TORCH)
     for got, want in zip(case.outputs(), torch_case.outputs(), strict=True):
         case.compare("an output at special values", got, want, values.relative(want))
@@ -64,6 +63,6 @@ def test_special_values_are_pytorchs(engine: Any, spec: OpSpec, data: st.DataObj
 
 @for_each(spec for spec in SPECS if spec.constant)
 def test_special_values_of_constants_are_pytorchs(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
-    case = draw_case(data, engine, spec, lambda _spec, call: values.special(call))
+    case = draw_case(data, engine, spec, values.special)
     for got, want in zip(case.outputs(), case.using(engine=TORCH).outputs(), strict=True):
         case.compare("an output at special values", got, want)

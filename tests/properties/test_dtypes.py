@@ -29,7 +29,9 @@ def test_results_and_gradients_have_their_inputs_dtype(engine: Any, spec: OpSpec
         dtype = same.arrays[0].dtype
         found = [*same.floating_outputs(), *same.gradients(), *same.second_gradients(same.arrays)]
         dtypes = {str(x.dtype) for x in found}
-        case.require(dtypes <= {str(dtype)}, "dtypes of outputs, gradients and second gradients", f"{dtypes}, want {dtype}")
+        case.require(
+            dtypes <= {str(dtype)}, "dtypes of outputs, gradients and second gradients", f"{dtypes}, want {dtype}"
+        )
 
 
 @for_each(DIFFERENTIABLE)

@@ -102,7 +102,7 @@ def test_adamw_keeps_a_moment_for_each_parameter():
 
 
 def test_adamw_does_not_lose_a_small_gradient_behind_a_large_moment():
-    # 1e-9 against 1e3: m + (g - m), for a first beta of 0, is 0. PyTorch's lerp changes its formula at one half for this.
+    # With a first beta of 0, m + (g - m) is 0 for 1e-9 after 1e3. PyTorch's lerp has a second formula for such weights.
     p = parameter()
     step = optim.AdamW([p], lr=0.1, betas=(0.0, 0.999))
     path(step, p, [1e3, 1e-9])

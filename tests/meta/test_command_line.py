@@ -1,0 +1,100 @@
+"""``python -m spec``: what it shows, and what it says where it cannot."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spec.__main__ as command
+from spec.ops import SPECS
+from spec.report import catalogue
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """What a command line prints, in 80 columns."""
+
+    def said(*words: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["spec", *words])
+        monkeypatch.setattr(command.console, "width", 80)
+        assert command.main() == 0
+        return capsys.readouterr().out
+
+    return said
+
+
+def test_list_has_every_entry_in_80_columns(say: Any) -> None:
+    printed = say("list")
+    rows = {line.split()[0]: line for line in printed.splitlines() if line.strip()}
+    assert {spec.name for spec in SPECS} <= rows.keys()
+    assert max(map(len, printed.splitlines())) <= 80
+    assert re.search(r"kink at 0 +elementwise:\d+ +\d+ +2\d$", rows["relu"])
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_rule_and_entry_are_found(spec: Any) -> None:
+    for place in (catalogue.rule(spec), catalogue.entry(spec)):
+        file, _, line = place.partition(":")
+        text = (ROOT / file).read_text().splitlines()[int(line) - 1 :]
+        assert spec.name.rpartition(".")[2].strip("_") in " ".join(text[:2])
+
+
+def test_show_tells_all_about_an_entry(say: Any) -> None:
+    printed = say("show", "logsumexp")
+    for part in ("torch.logsumexp", "but: dim=() reduces nothing", "vjp matches finite differences", "is out of range"):
+        assert part in printed
+    assert printed.count("y = smolgrad.logsumexp(x0, ") == 3
+
+
+def test_an_unknown_name_is_told_what_is_near(say: Any) -> None:
+    for words in (["show", "expnd"], ["verify", "--ops", "log", "expnd"]):
+        with pytest.raises(SystemExit, match="no entry is called 'expnd'; near it: .*Tensor.expand"):
+            say(*words)
+
+
+def test_no_command_prints_help(say: Any) -> None:
+    assert "usage: python -m spec" in say()
+
+
+def test_without_torch_verify_says_how_to_get_it_and_the_rest_works() -> None:
+    without = "import sys; sys.modules['torch'] = None; import runpy; runpy.run_module('spec', run_name='__main__')"
+    for words, code, part in (
+        (["verify"], 1, 'pip install -e ".[test]"'),
+        (["show", "log"], 0, "torch is not installed here"),
+        (["list"], 0, "functional.layer_norm"),
+    ):
+        ran = subprocess.run([sys.executable, "-c", without, *words], cwd=ROOT, capture_output=True, text=True)
+        assert ran.returncode == code, ran.stderr
+        assert part in ran.stdout + ran.stderr
+        assert "Traceback" not in ran.stderr
+
+
+def test_verify_counts_what_was_compared() -> None:
+    words = ["verify", "--ops", "log", "--examples", "25", "--seed", "1", "-n", "0"]
+    ran = subprocess.run([sys.executable, "-m", "spec", *words], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout
+    tests = 2 + sum(spec.name == "log" for specs in catalogue.properties().values() for spec in specs)
+    assert re.search(rf"^log +{tests} +\d", ran.stdout, re.MULTILINE)  # 2: of what is refused
+    assert re.search(rf"^verified: {tests} of {tests} tests passed, [\d,]+ comparisons", ran.stdout, re.MULTILINE)
+
+
+def test_verify_fails_where_nothing_was_compared() -> None:
+    # The first example is the least: one class, a loss of 0 and no gradient. The ledger says that nothing was compared.
+    words = ["verify", "--ops", "functional.cross_entropy", "--examples", "1", "--seed", "1", "-n", "0"]
+    ran = subprocess.run([sys.executable, "-m", "spec", *words], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 1, ran.stdout
+    assert "compared nothing for functional.cross_entropy" in ran.stdout
+    assert "not verified" in ran.stdout
+
+
+def test_failures_are_cut_out_of_pytests_output() -> None:
+    output = "..F   [ 50%]\n\n=== FAILURES ===\n___ test ___\nE  wrong\n=== short test summary info ===\n"
+    assert command._failures(output).startswith("=== FAILURES ===\n___ test ___\nE  wrong")
+    assert command._failures("..F   [ 50%]\nERROR: no such option") == "ERROR: no such option"

@@ -1,0 +1,246 @@
+"""An entry's facts are true of its op, and one that states them falsely is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
+
+from spec.case import Case, draw_case
+from spec.engines.smolgrad import Smolgrad
+from spec.entry import Call, Domain, OpSpec
+from spec.faults.killing import LIGHT, fails
+from spec.generate import values
+from spec.harness import DIFFERENTIABLE
+from spec.ops import BY_NAME, SPECS
+from tests.properties.test_vjp import test_vjp_matches_finite_differences as vjp
+
+ENGINE = Smolgrad()
+H = values.STEP / 2  # as far as a finite-difference stencil reaches
+
+
+class Lie(AssertionError):
+    """A fact that is not true."""
+
+
+def _draws(check: Callable[[st.DataObject], None], examples: int = 25) -> None:
+    @seed(0)  # facts do not depend on a run's seed
+    @settings(**{**LIGHT, "max_examples": examples})
+    @given(data=st.data())
+    def look(data: st.DataObject) -> None:
+        check(data)
+
+    look()
+
+
+def _moved(arrays: Sequence[np.ndarray], i: int, by: Any) -> list[np.ndarray]:
+    return [a + by if j == i else a for j, a in enumerate(arrays)]
+
+
+# --- affine -----------------------------------------------------------------------------------------------------------
+
+
+def check_affine(spec: OpSpec) -> None:
+    """f(x + v) - 2f(x) + f(x - v) is 0 in each input."""
+
+    def check(data: st.DataObject) -> None:
+        case = draw_case(data, ENGINE, spec)
+        for i, array in enumerate(case.arrays):
+            v = data.draw(values.integer_array(array.shape))
+            above, at, below = (case.floating_outputs(_moved(case.arrays, i, v * k)) for k in (1, 0, -1))
+            for y, z, x in zip(above, at, below, strict=True):
+                if np.abs(y - 2 * z + x).max(initial=0) > 1e-12 * (1 + np.abs(z).max(initial=0)):
+                    raise Lie(f"{spec.name} is not affine in input {i}")
+
+    _draws(check)
+
+
+@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.affine], ids=repr)
+def test_what_is_called_affine_is(spec: OpSpec) -> None:
+    check_affine(spec)
+
+
+@pytest.mark.parametrize("name", ["exp", "abs", "div", "functional.softmax"])
+def test_what_is_falsely_called_affine_is_caught(name: str) -> None:
+    lie = replace(BY_NAME[name], affine=True)
+    with pytest.raises(Lie, match="not affine"):
+        check_affine(lie)
+    assert fails(vjp, ENGINE, lie)
+
+
+# --- kinks, ties and domains ------------------------------------------------------------------------------------------
+
+
+def _slopes_differ(case: Case, i: int, place: Any) -> bool:
+    """Whether the slopes of some output, to the right and to the left in one element, are not the same."""
+    step = np.zeros(case.arrays[i].shape)
+    step[place] = H
+    above, at, below = (case.outputs_at(_moved(case.arrays, i, step * k)) for k in (1, 0, -1))
+    return any(np.abs((y - z) - (z - x)).max(initial=0) > 1e-3 * H for y, z, x in zip(above, at, below, strict=True))
+
+
+class _Values(Case):
+    """A case whose outputs, of whatever dtype, are numbers."""
+
+    def outputs_at(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [y.astype(float) for y in self.using(arrays=tuple(arrays)).outputs()]
+
+
+def _at(spec: OpSpec, call: Call, arrays: Sequence[np.ndarray]) -> _Values:
+    return _Values(ENGINE, spec, call.params, tuple(arrays))
+
+
+def _some_call(spec: OpSpec, fits: Callable[[Call], bool]) -> Call:
+    """A call of ``spec`` that ``fits``."""
+    found: list[Call] = []
+
+    def check(data: st.DataObject) -> None:
+        call = data.draw(spec.calls)
+        if fits(call) and not found:
+            found.append(call)
+
+    _draws(check, 200)
+    return found[0]
+
+
+def check_kinks(spec: OpSpec) -> None:
+    """At each kink the slope jumps."""
+
+    def check(data: st.DataObject) -> None:
+        call = data.draw(spec.calls)
+        for i, (shape, domain) in enumerate(zip(call.shapes, spec.domains(call), strict=True)):
+            for kink in domain.kinks if np.prod(shape) else ():
+                arrays = [np.full(s, kink + 1.0 * (j != i)) for j, s in enumerate(call.shapes)]
+                if not _slopes_differ(_at(spec, call, arrays), i, (0,) * len(shape)):
+                    raise Lie(f"{spec.name} has no kink at {kink}")
+
+    _draws(check)
+
+
+@pytest.mark.parametrize("spec", [s for s in DIFFERENTIABLE if s.kinked and not s.unique and not s.apart], ids=repr)
+def test_each_kink_is_one(spec: OpSpec) -> None:
+    check_kinks(spec)
+
+
+def test_a_kink_that_is_none_is_caught() -> None:
+    for domain in (Domain(kinks=(0.0, 1.0)), Domain(kinks=(-1.0,))):
+        with pytest.raises(Lie, match="no kink"):
+            check_kinks(replace(BY_NAME["relu"], domain=domain))
+
+
+@pytest.mark.parametrize("name", ["relu", "abs", "clamp"])
+def test_a_kink_that_is_not_stated_is_caught(name: str) -> None:
+    assert fails(vjp, ENGINE, replace(BY_NAME[name], domain=Domain()), max_examples=200)
+
+
+def check_domain(spec: OpSpec) -> None:
+    """Values and gradients are finite in the domain."""
+
+    def check(data: st.DataObject) -> None:
+        case = draw_case(data, ENGINE, spec)
+        for x in (*case.floating_outputs(), *case.gradients()):
+            if not np.isfinite(x).all():
+                raise Lie(f"{spec.name} is not finite in its domain")
+
+    _draws(check)
+
+
+@pytest.mark.parametrize("spec", DIFFERENTIABLE, ids=repr)
+def test_an_op_is_finite_in_its_domain(spec: OpSpec) -> None:
+    if spec.name != "var":  # over one element it is NaN, and says so
+        check_domain(spec)
+
+
+@pytest.mark.parametrize("name", ["log", "sqrt", "div", "pow", "functional.layer_norm"])
+def test_a_domain_that_is_too_wide_is_caught(name: str) -> None:
+    lie = replace(BY_NAME[name], domain=Domain())
+    assert fails(vjp, ENGINE, lie, max_examples=200)
+
+
+@pytest.mark.parametrize("name", ["log", "sqrt", "div"])
+def test_what_is_infinite_in_its_domain_is_caught(name: str) -> None:
+    with pytest.raises(Lie, match="not finite"):
+        check_domain(replace(BY_NAME[name], domain=Domain()))
+
+
+# --- ties -------------------------------------------------------------------------------------------------------------
+
+
+def _has_lanes(call: Call) -> bool:
+    """Whether a lane that is reduced has two elements at least."""
+    (shape,) = call.shapes
+    dim = call.params.get("dim")
+    dims = range(len(shape)) if dim is None else dim if isinstance(dim, tuple) else (dim,)
+    return bool(shape) and any(shape[d] > 1 for d in dims)
+
+
+def check_unique(spec: OpSpec) -> None:
+    """Where elements are equal, a slope jumps or the value does."""
+    call = _some_call(spec, _has_lanes)
+    case = _at(spec, call, [np.zeros(call.shapes[0])])
+    if not any(_slopes_differ(case, 0, place) for place in np.ndindex(call.shapes[0])):
+        raise Lie(f"{spec.name} is smooth where elements are equal")
+
+
+@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.unique], ids=repr)
+def test_equal_elements_must_be_kept_out_where_an_entry_says_so(spec: OpSpec) -> None:
+    check_unique(spec)
+
+
+def check_apart(spec: OpSpec) -> None:
+    """Where elements of two inputs are equal, a slope jumps."""
+    call = _some_call(spec, lambda call: min(map(np.prod, call.shapes)) > 0)
+    case = _at(spec, call, [np.ones(shape) for shape in call.shapes])
+    if not _slopes_differ(case, 0, (0,) * len(call.shapes[0])):
+        raise Lie(f"{spec.name} is smooth where its inputs are equal")
+
+
+@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.apart], ids=repr)
+def test_equal_inputs_must_be_kept_out_where_an_entry_says_so(spec: OpSpec) -> None:
+    check_apart(spec)
+
+
+def test_ties_that_do_not_matter_are_caught() -> None:
+    with pytest.raises(Lie, match="smooth where elements are equal"):
+        check_unique(replace(BY_NAME["sum"], unique=True))
+    with pytest.raises(Lie, match="smooth where its inputs are equal"):
+        check_apart(replace(BY_NAME["mul"], apart=True))
+
+
+@pytest.mark.parametrize("name", ["amax", "max", "maximum"])
+def test_ties_that_are_not_stated_are_caught(name: str) -> None:
+    assert fails(vjp, ENGINE, replace(BY_NAME[name], unique=False, apart=False), max_examples=200)
+
+
+# --- constants --------------------------------------------------------------------------------------------------------
+
+
+def check_constant(spec: OpSpec) -> None:
+    """No output is floating."""
+
+    def check(data: st.DataObject) -> None:
+        if draw_case(data, ENGINE, spec).floating_outputs():
+            raise Lie(f"{spec.name} has a floating output")
+
+    _draws(check, 5)
+
+
+@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.constant], ids=repr)
+def test_what_is_called_constant_is(spec: OpSpec) -> None:
+    check_constant(spec)
+
+
+def test_what_is_falsely_called_constant_is_caught() -> None:
+    with pytest.raises(Lie, match="floating output"):
+        check_constant(replace(BY_NAME["exp"], constant=True))
+
+
+@pytest.mark.parametrize("spec", DIFFERENTIABLE, ids=repr)
+def test_what_is_not_called_constant_has_a_floating_output(spec: OpSpec) -> None:
+    with pytest.raises(Lie, match="floating output"):
+        check_constant(spec)

@@ -1,0 +1,112 @@
+"""Each row of the table of differences: PyTorch still differs there, and ours is what the reason says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import smolgrad
+from spec.oracles.differences import DIFFERENCES, STRICTER
+
+
+def test_dim_of_nothing_reduces_nothing() -> None:
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert torch.sum(torch.tensor(x), dim=()).shape == ()
+    assert (smolgrad.sum(smolgrad.tensor(x), dim=()).data == x).all()
+
+
+def test_dim_none_is_every_axis_of_logsumexp() -> None:
+    x = np.zeros((2, 2))
+    with pytest.raises(TypeError):
+        torch.logsumexp(torch.tensor(x), dim=None)
+    assert smolgrad.logsumexp(smolgrad.tensor(x), dim=None).item() == pytest.approx(math.log(4))
+
+
+def test_dim_none_is_every_axis_of_squeeze() -> None:
+    x = np.zeros((1, 2, 1))
+    with pytest.raises(TypeError):
+        torch.squeeze(torch.tensor(x), None)
+    assert smolgrad.squeeze(smolgrad.tensor(x), None).shape == (2,)
+
+
+def test_indices_are_numpys() -> None:
+    x = np.arange(24.0).reshape(2, 3, 4)
+    with pytest.raises(ValueError, match="step must be greater than zero"):
+        torch.tensor(x)[::-1]
+    split = (0, slice(None), [0, 1])
+    assert torch.tensor(x)[split].shape == (3, 2)
+    assert smolgrad.tensor(x)[split].shape == x[split].shape == (2, 3)
+
+
+def test_the_last_of_repeated_writes_takes_the_gradient() -> None:
+    def gradient(module: Any) -> list[float]:
+        x, value = module.zeros(3) * 1, module.tensor([1.0, 2.0], requires_grad=True)
+        x[[1, 1]] = value
+        x.sum().backward()
+        return [float(g) for g in value.grad]
+
+    assert gradient(torch) == [1, 1]
+    assert gradient(smolgrad) == [0, 1]
+
+
+def test_the_mixed_second_derivative_of_a_power_at_exponent_0() -> None:
+    def mixed(module: Any, grad: Any) -> float:
+        base, exponent = (module.tensor(v, requires_grad=True) for v in (4.0, 0.0))
+        (slope,) = grad(base**exponent, [base], create_graph=True)
+        (second,) = grad(slope, [exponent])
+        return float(second)
+
+    assert mixed(torch, torch.autograd.grad) == 0
+    assert mixed(smolgrad, smolgrad.grad) == 0.25  # d/db (b a^(b-1)) at a = 4, b = 0
+
+
+def test_layer_norm_of_one_huge_number_is_0() -> None:
+    x = np.array([1e300])
+    assert torch.nn.functional.layer_norm(torch.tensor(x), (1,)).isnan().all()
+    assert (smolgrad.functional.layer_norm(smolgrad.tensor(x), (1,)).data == 0).all()  # x - mean(x) is
+
+
+def test_embedding_of_nothing_can_be_differentiated_twice() -> None:
+    rows = np.zeros((0,), np.int64)
+
+    def second(weight: Any, looked_up: Any, grad: Any) -> Any:
+        (g,) = grad([looked_up], [weight], [looked_up * 1.0], create_graph=True)
+        return grad([g.sum()], [weight], allow_unused=True)
+
+    table = torch.ones(3, 2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="cannot reshape"):
+        second(table, torch.nn.functional.embedding(torch.tensor(rows), table), torch.autograd.grad)
+    ours = smolgrad.ones(3, 2, requires_grad=True)
+    (g,) = second(ours, smolgrad.functional.embedding(smolgrad.tensor(rows), ours), smolgrad.grad)
+    assert g is None or (g.data == 0).all()
+
+
+def test_what_is_refused_here_alone() -> None:
+    mixed = np.zeros((0, 2, 2), np.float32), np.zeros((0, 2, 2))
+    assert torch.matmul(*map(torch.tensor, mixed)).dtype == torch.float64
+    with pytest.raises(RuntimeError, match="one dtype"):
+        smolgrad.matmul(*map(smolgrad.tensor, mixed))
+    bools = np.ones((2, 2), bool), np.ones((2, 2), bool), np.ones(2, bool)
+    with pytest.raises(NotImplementedError, match="not defined for bools"):
+        smolgrad.functional.linear(*map(smolgrad.tensor, bools))
+    assert sorted(STRICTER) == ["functional.linear", "matmul"]
+
+
+def test_every_row_has_a_test_here() -> None:
+    rows = {op for row in DIFFERENCES for op in row.ops}
+    tested = {
+        "sum",
+        "logsumexp",
+        "squeeze",
+        "getitem",
+        "setitem",
+        "pow",
+        "functional.layer_norm",
+        "functional.embedding",
+    }
+    same_row_as_sum = {"mean", "amax", "amin", "var"}
+    assert rows == tested | same_row_as_sum
