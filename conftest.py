@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -81,6 +82,10 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"spec: engine {config.option.engine}, profile {profile}, {examples} examples, replay with {failure.replay}"
 
 
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what is imported stays: the collector need not walk PyTorch's modules again and again
+
+
 @pytest.fixture(scope="session")
 def engine(pytestconfig: pytest.Config) -> Any:
     """The engine under test."""
@@ -103,7 +108,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     if session.config.option.ledger:
         session.config.option.ledger.write_text(json.dumps(ledger.export()))
-    if ledger.empty() and session.exitstatus == pytest.ExitCode.OK:
+    few = session.config.option.hypothesis_profile == "coverage"  # its examples promise to reach lines, no more
+    if ledger.empty() and not few and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -271,7 +271,8 @@ class _Cotangents(dict[Node, Any]):
             value.add_to(buffer)
             value = buffer
         elif node in self.owned and type(value) is np.ndarray:
-            value = np.add(so_far, value, out=so_far)
+            so_far += value
+            return
         else:
             value = so_far + value
             if isinstance(value, np.generic):
@@ -308,39 +309,38 @@ def _as_it_was(x: Node, consumer: Node) -> Node:
     return x
 
 
-# A node to be swept, its inputs, and the positions of those that gradients flow to.
-_Step = tuple[Node, tuple[Any, ...], list[int]]
-
-
-def _order(roots: Iterable[Node], targets: set[Node] | None) -> list[_Step]:
-    """What lies on the paths from ``roots`` to ``targets`` (by default all leaves), each after all its inputs."""
-    seen: dict[Node, tuple[Any, ...]] = {}
+def _order(roots: Iterable[Node], targets: set[Node] | None) -> list[Node]:
+    """What lies on the paths from ``roots`` to ``targets`` (by default all leaves), each node after its inputs."""
+    seen: set[Node] = set()
     reaching: set[Node] = set()
-    order: list[_Step] = []
+    order: list[Node] = []
     stack: list[Any] = list(roots)
     while stack:
         node = stack.pop()
-        if node is not None:
-            if node not in seen:
-                seen[node] = inputs = _inputs_of(node)
-                stack += (node, None)  # None: what stands below it comes up again when its inputs are done
-                for x in inputs:
-                    if isinstance(x, Node) and x._requires_grad and x not in seen:
-                        stack.append(x)
-            continue
-        node = stack.pop()
-        inputs = seen[node]
-        positions = [i for i, x in enumerate(inputs) if isinstance(x, Node) and x in reaching]
-        if positions or (node._primitive is None if targets is None else node in targets):
-            reaching.add(node)
-            order.append((node, inputs, positions))
+        if node is None:  # the one below has come up again, as its inputs are done
+            node = stack.pop()
+            if node._primitive is None if targets is None else node in targets:
+                reaching.add(node)
+                order.append(node)
+            else:
+                for x in node._inputs or ():
+                    if isinstance(x, Node) and x in reaching:
+                        reaching.add(node)
+                        order.append(node)
+                        break
+        elif node not in seen:
+            seen.add(node)
+            stack += (node, None)
+            for x in _inputs_of(node):
+                if isinstance(x, Node) and x._requires_grad and x not in seen:
+                    stack.append(x)
     return order
 
 
 def _sweep(
     roots: Sequence[Node], seeds: Iterable[Any], targets: set[Node] | None, retain_graph: bool, create_graph: bool
 ) -> dict[Node, Any]:
-    """The gradient of each target that the sweep reaches, its own: an array, or a tensor where ``create_graph``."""
+    """The gradient of each target that is reached, nobody else's: an array, or a tensor where ``create_graph``."""
     cotangents = _Cotangents()
     for root, seed in zip(roots, seeds, strict=True):
         if root in cotangents:
@@ -348,21 +348,26 @@ def _sweep(
         else:
             cotangents[root] = seed
     order = _order(roots, targets)
+    waiting = set(order)  # where gradients still flow to; both let the nodes go as they are done
     results: dict[Node, Any] = {}
     with enable_grad() if create_graph else no_grad(), np.errstate(all="ignore"):
         while order:
-            node, inputs, positions = order.pop()
-            cotangent = cotangents.pop(node, None)
-            if positions:
-                static = node._static
+            node = order.pop()
+            waiting.discard(node)
+            cotangent = cotangents.pop(node)
+            inputs, static = node._inputs, node._static
+            if inputs is not None and (targets is None or not waiting.isdisjoint(_nodes(inputs))):
                 if not retain_graph:
                     node._inputs = node._static = node._former = None
-                if cotangent is not None:
-                    _pull_back(node, cotangent, inputs, static or {}, positions, cotangents, create_graph)
-            if cotangent is not None and (node._primitive is None if targets is None else node in targets):
+                _pull_back(node, cotangent, inputs, static or {}, waiting, cotangents, create_graph)
+            if node._primitive is None if targets is None else node in targets:
                 results[node] = cotangents.given_away(node, cotangent)
             cotangents.owned.discard(node)
     return results
+
+
+def _nodes(inputs: Iterable[Any]) -> list[Node]:
+    return [x for x in inputs if isinstance(x, Node)]
 
 
 def _pull_back(
@@ -370,22 +375,23 @@ def _pull_back(
     cotangent: Any,
     inputs: tuple[Any, ...],
     static: dict[str, Any],
-    positions: Iterable[int],
+    waiting: set[Node],
     cotangents: _Cotangents,
     create_graph: bool,
 ) -> None:
-    """Hand the cotangent of ``node`` on to its inputs at ``positions``."""
+    """Hand the cotangent of ``node`` on to those of its inputs that wait for one."""
     primitive: Primitive = node._primitive  # type: ignore[assignment]
     output: Any = node if create_graph else node._data
     values: Any = inputs if create_graph else [x._data if isinstance(x, Node) else x for x in inputs]
-    for position in positions:
+    for position, x in enumerate(inputs):
+        if not isinstance(x, Node) or x not in waiting:
+            continue
         if versions._written:
             _refuse_stale(node, inputs, primitive.reads[0 if primitive.variadic else position])
         if primitive.variadic:
             gradient = primitive.pullbacks[0](cotangent, output, *values, position=position, **static)
         else:
             gradient = primitive.pullbacks[position](cotangent, output, *values, **static)
-        x = inputs[position]
         kind, data = type(gradient), x._data
         fits = kind is np.ndarray and gradient.shape == data.shape and gradient.dtype is data.dtype
         if not fits and kind is not Scatter:

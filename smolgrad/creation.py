@@ -106,11 +106,6 @@ def manual_seed(seed: int) -> np.random.Generator:
     return _generator
 
 
-def generator() -> np.random.Generator:
-    """The generator that all drawing here goes through."""
-    return _generator
-
-
 def rand(*size: Any, dtype: Any = float32, requires_grad: bool = False) -> Tensor:
     """Draws from [0, 1), uniform."""
     return _made(_generator.random(_shape("rand", size), dtype=_drawable("rand", dtype)), requires_grad)

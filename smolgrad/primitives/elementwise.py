@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -13,11 +14,11 @@ from .operands import Number, broadcast_shape, floating, operands, refuse, refus
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
-_add = Primitive("add", np.add, lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: g, broadcasts=True)
-_sub = Primitive("sub", np.subtract, lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: -g, broadcasts=True)
-_mul = Primitive("mul", np.multiply, lambda g, _y, _a, b: g * b, lambda g, _y, a, _b: g * a, broadcasts=True)
-_div = Primitive("div", np.divide, lambda g, _y, _a, b: g / b, lambda g, y, _a, b: -g * (y / b), broadcasts=True)
-_neg = Primitive("neg", np.negative, lambda g, _y, _x: -g)
+_add = Primitive("add", operator.add, lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: g, broadcasts=True)
+_sub = Primitive("sub", operator.sub, lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: -g, broadcasts=True)
+_mul = Primitive("mul", operator.mul, lambda g, _y, _a, b: g * b, lambda g, _y, a, _b: g * a, broadcasts=True)
+_div = Primitive("div", operator.truediv, lambda g, _y, _a, b: g / b, lambda g, y, _a, b: -g * (y / b), broadcasts=True)
+_neg = Primitive("neg", operator.neg, lambda g, _y, _x: -g)
 
 
 def add(input: Any, other: Any, **options: Any) -> Any:

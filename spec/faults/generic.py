@@ -108,8 +108,8 @@ def planted(fault: Fault, primitive: Primitive) -> Iterator[None]:
 def applicable(spec: OpSpec, primitives: Sequence[Primitive]) -> list[tuple[Fault, Primitive]]:
     """The faults to plant in each of the primitives that ``spec`` records.
 
-    A primitive that is another op's own shows faults of place and memory there: inside this one it may see only scalars,
-    say, or cotangents that nobody reads again. Faults in its numbers show here too.
+    A primitive that is another op's own shows faults of place and memory there: inside this one it may see only
+    scalars, say, or cotangents that nobody reads again. Faults in its numbers show here too.
     """
     others = {other.name.split(".")[-1] for other in SPECS} - {spec.name.split(".")[-1]}
     return [
@@ -316,7 +316,7 @@ def wrong_dtype(at: Application) -> Any:
 
 
 @fault(numbers=True)
-def none(at: Application) -> Any:  # noqa: ARG001  a rule that forgets to return
+def none(_at: Application) -> Any:
     """Nothing."""
     return None
 

@@ -1,7 +1,8 @@
 """Named faults: one small change each that a real engine has had, or easily could.
 
-A fault is a function that gives a context in which the engine is wrong; its docstring says how. ``dies_in`` names the test
-that must fail: a property for an op, or a test of tests/regressions. To add one, write the function under ``@named``.
+A fault is a function that gives a context in which the engine is wrong; its docstring says how. ``dies_in`` names the
+test that must fail: a property for an op, or a test of tests/regressions. To add one, write the function under
+``@named``.
 """
 
 from __future__ import annotations
@@ -127,17 +128,19 @@ def equal_leaves_merged() -> Planted:
 # --- traversal --------------------------------------------------------------------------------------------------------
 
 
-def _visited(roots: Any, take: int) -> list[Any]:
+def _visited(roots: Any, take: int) -> list[Node]:
     """Each node when it is first met, instead of after all that use it."""
-    waiting, found = list(roots), {}
+    waiting, found = list(roots), []
     while waiting:
         node = waiting.pop(take)
         if node not in found:
-            inputs = autograd._inputs_of(node)
-            positions = [i for i, x in enumerate(inputs) if isinstance(x, Node) and x._requires_grad]
-            found[node] = (node, inputs, positions)
-            waiting += [inputs[i] for i in positions]
-    return list(found.values())[::-1]
+            found.append(node)
+            waiting += _parents(node)
+    return found[::-1]
+
+
+def _parents(node: Node) -> list[Node]:
+    return [x for x in autograd._inputs_of(node) if isinstance(x, Node) and x._requires_grad]
 
 
 @named("test_accumulation::test_a_tensor_used_again_collects_every_use")
@@ -156,18 +159,16 @@ def breadth_first() -> Planted:
 def recursive_order() -> Planted:
     """The order of a graph is found by recursion."""
 
-    def order(roots: Any, targets: Any) -> list[Any]:
-        found: list[Any] = []
+    def order(roots: Any, targets: Any) -> list[Node]:
+        found: list[Node] = []
         seen = set()
 
         def visit(node: Node) -> None:
-            seen.add(node)
-            inputs = autograd._inputs_of(node)
-            positions = [i for i, x in enumerate(inputs) if isinstance(x, Node) and x._requires_grad]
-            for i in positions:
-                if inputs[i] not in seen:
-                    visit(inputs[i])
-            found.append((node, inputs, positions))
+            if node not in seen:
+                seen.add(node)
+                for x in _parents(node):
+                    visit(x)
+                found.append(node)
 
         for root in roots:
             visit(root)
@@ -680,12 +681,12 @@ def only_the_first_slot_keeps_the_old_value() -> Planted:
     right = autograd._inputs_of
 
     def inputs_of(node: Node) -> Any:
-        before = node._inputs
+        before = node._inputs or ()
         after = right(node)
-        if before is not None and node._primitive is not None:
-            changed = [i for i, (x, y) in enumerate(zip(before, after, strict=True)) if x is not y]
-            after = tuple(y if i in changed[:1] else x for i, (x, y) in enumerate(zip(before, after, strict=True)))
-        return after
+        changed = [i for i, (x, y) in enumerate(zip(before, after, strict=True)) if x is not y]
+        if changed:
+            node._inputs = tuple(after[i] if i == changed[0] else x for i, x in enumerate(before))
+        return after if not changed else node._inputs
 
     return patch.object(autograd, "_inputs_of", inputs_of)
 

@@ -24,6 +24,9 @@ def positions(n: int) -> st.SearchStrategy[int]:
 @st.composite
 def slices(draw: Any, n: int) -> slice:
     """A slice of an axis of ``n``: bounds missing, inside, outside and negative, steps of either sign."""
+    if n > 1 and draw(st.integers(0, 3)) == 3:  # a step that picks one, and would pick two if it were forgotten
+        start = draw(st.integers(0, n - 2))
+        return slice(start, start + 2, draw(st.integers(2, 3)))
     bound = st.none() | st.integers(-n - 1, n + 1)
     return slice(draw(bound), draw(bound), draw(st.none() | st.sampled_from([1, 2, 3, -1, -2, -3])))
 
@@ -63,13 +66,14 @@ def _mask_of(draw: Any, n: int, count: int) -> np.ndarray:
 @st.composite
 def indices(draw: Any, shape: Shape) -> Any:
     """An index into ``shape``: integers, slices, ``...``, None, integer arrays and masks, alone and mixed."""
-    kind = draw(st.sampled_from(["basic", "mask", "arrays", "arrays", "split", "mixed"]))
     ndim = len(shape)
+    kind = draw(st.sampled_from(["basic", "mask", "arrays", "mixed"] + (["split"] if ndim > 2 else ["arrays"]) * 2))
     front = ndim if kind in ("mask", "split") else draw(st.sampled_from([*range(ndim + 1), *range(1, ndim + 1)]))
     back = draw(st.integers(0, ndim - front)) if draw(st.booleans()) else 0
     # The common shape of the index arrays; a mask beside them must pick as many.
     together = draw(st.sampled_from([(2,), (3,), (1,), (0,)] + [(2, 2), (2,), ()] * (kind != "mixed")))
-    if kind == "split" and ndim > 1 and draw(st.booleans()):
+    alike = kind == "split" and draw(st.booleans())
+    if alike:
         together = (shape[1],)  # as many as the slice picks: then the place of the axes does not show in the shape
 
     def choice(number: int, axis: int) -> str:
@@ -103,7 +107,7 @@ def indices(draw: Any, shape: Shape) -> Any:
             elif chosen == "integer":
                 found.append(draw(positions(n)))
             else:
-                found.append(slice(None) if kind == "split" and draw(st.booleans()) else draw(slices(n)))
+                found.append(slice(None) if alike else draw(slices(n)))
             at += rank
         if draw(st.integers(0, 3)) == 3:
             found.insert(draw(st.integers(0, len(found))), None)

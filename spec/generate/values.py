@@ -24,7 +24,7 @@ _FROM_POLE = 16  # steps that values keep from a pole, so that finite difference
 
 # What a byte stands for: 0, 1, -1, 2, -2, ... A small number has many codes, so that zeros and ties are common.
 _ZIGZAG = np.array([(i + 1) // 2 * (1 if i % 2 else -1) for i in range(2 * _WIDEST)])
-_CODES = np.concatenate([_ZIGZAG[:17]] * 7 + [_ZIGZAG[-137::1]])[:256]
+_CODES = np.concatenate([_ZIGZAG[:17]] * 6 + [_ZIGZAG[17:121], _ZIGZAG[-50:]])
 
 
 @cache
@@ -91,9 +91,19 @@ def at_kinks(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e150, -1e150, 1e-300, 0.5, 2.0])
 
 
-def special(draw: Draw, _spec: OpSpec, call: Call) -> list[np.ndarray]:
-    """Arrays of what arithmetic is special about: signed zeros, infinities, NaN, subnormal, huge and tiny numbers."""
-    return [np.asarray(SPECIAL[np.mod(draw(integer_array(shape)), len(SPECIAL))]) for shape in call.shapes]
+def special(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:
+    """Arrays of what arithmetic is special about: signed zeros, infinities, NaN, subnormal, huge and tiny numbers.
+
+    What multiplies a lane that is divided by its spread stays finite: of an infinity there the gradient is a difference
+    of infinities, and its sign a matter of the order of subtraction.
+    """
+    domains = spec.domains(call)
+    divides = any(domain.spread for domain in domains)
+    arrays = []
+    for shape, domain in zip(call.shapes, domains, strict=True):
+        choices = SPECIAL[np.isfinite(SPECIAL)] if divides and not domain.spread else SPECIAL
+        arrays.append(np.asarray(choices[np.mod(draw(integer_array(shape)), len(choices))]))
+    return arrays
 
 
 def relative(want: np.ndarray) -> np.ndarray:

@@ -50,10 +50,12 @@ def slopes(
 ) -> list[Slope]:
     """The gradient of ``function``'s outputs, weighted, for each element of each of ``arrays``.
 
-    An affine function needs one step, and its slope is exact where every number on the way is dyadic.
+    An affine function needs one step, and its slope is exact where every number on the way is dyadic. At a kink the bar
+    is infinite: central differences agree there on the mean of two slopes, which is none.
     """
     value = weighted(function, weights)
     work = [np.array(a, dtype=np.float64, order="C") for a in arrays]
+    here = 0.0 if affine else value(work)[0]
     found = []
     for array in work:
         flat = array.reshape(-1)
@@ -62,24 +64,30 @@ def slopes(
         for i in range(flat.size):
             center = flat[i]
 
-            def central(h: float, flat: np.ndarray = flat, i: int = i, center: float = center) -> tuple[float, float]:
+            def central(
+                h: float, flat: np.ndarray = flat, i: int = i, center: float = center
+            ) -> tuple[float, float, float]:
                 flat[i] = center + h
                 above, size_above = value(work)
                 flat[i] = center - h
                 below, size_below = value(work)
                 flat[i] = center
-                return (above - below) / (2 * h), (size_above + size_below) / (2 * h)
+                return (above - below) / (2 * h), (size_above + size_below) / (2 * h), (above - 2 * here + below) / h
 
             if affine:
-                slope[i], size = central(1.0)
+                slope[i], size, _ = central(1.0)
                 dyadic = _dyadic(slope[i]) and _dyadic(size)
                 exact = exact and dyadic
                 bar[i] = 0.0 if dyadic else 4 * np.finfo(float).eps * size
             else:
-                (d1, _), (d2, _), (d3, size) = map(central, STEPS)
+                (d1, _, j1), (d2, _, j2), (d3, size, j3) = map(central, STEPS)
                 r1, r2 = (4 * d2 - d1) / 3, (4 * d3 - d2) / 3
                 slope[i] = (16 * r2 - r1) / 15
                 bar[i] = abs(slope[i] - r2) + np.finfo(float).eps * size
+                # What the slope to the right has more than the one to the left: c₁h + c₃h³ + … for a smooth function.
+                jump = (8 * (2 * j3 - j2) - (2 * j2 - j1)) / 7
+                if abs(jump) > 1e-3 * (1 + abs(slope[i])):
+                    bar[i] = np.inf
         found.append(Slope(slope.reshape(array.shape), bar.reshape(array.shape), exact))
     return found
 
