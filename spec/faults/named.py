@@ -460,7 +460,7 @@ def repeats_looked_for_before_signs() -> Planted:
     return _scatter(add)
 
 
-@named("vjp_matches_finite_differences[getitem]")
+@named("test_indexing::test_picking_is_numpys_and_each_pick_adds_its_cotangent_once")
 def a_step_that_picks_one_is_dropped() -> Planted:
     """``x[1:3:3]`` is taken back as ``x[1:3]``."""
     right = indexing._scatter_add
@@ -482,7 +482,7 @@ def a_step_that_picks_one_is_dropped() -> Planted:
     return _scatter(add)
 
 
-@named("vjp_matches_finite_differences[getitem]")
+@named("test_indexing::test_picking_is_numpys_and_each_pick_adds_its_cotangent_once")
 def split_indices_taken_for_neighbours() -> Planted:
     """Indices with a slice between them put their axes first; the rule leaves them in place, where the shape fits."""
     right = indexing._scatter_add
@@ -502,7 +502,7 @@ def split_indices_taken_for_neighbours() -> Planted:
     return _scatter(add)
 
 
-@named("vjp_matches_finite_differences[getitem]")
+@named("test_indexing::test_picking_is_numpys_and_each_pick_adds_its_cotangent_once")
 def a_mask_read_columns_first() -> Planted:
     """A mask of several dimensions is taken back in Fortran's order."""
     right = indexing._scatter_add

@@ -322,7 +322,7 @@ INDICES: Features = {
     "a mask of none": lambda i: any(not m.any() for m in _masks(i)),
     "a mask of some": lambda i: any(m.any() and not m.all() for m in _masks(i)),
     "a mask of all": lambda i: any(m.all() for m in _masks(i)),
-    "a mask whose order matters": lambda i: any(m.ndim > 1 and m[..., 1, 0].any() and m[..., 0, 1].any() for m in _masks(i)),
+    "a mask whose order matters": lambda i: any(m.ndim > 1 and m[1, 0].any() and m[0, 1].any() for m in _masks(i)),
     "a mask beside an array": lambda i: bool(_masks(i)) and bool(_arrays(i)),
 }  # fmt: skip
 
@@ -457,13 +457,13 @@ def test_values_shrink_to_zero_and_one_step() -> None:
     assert simplest(inputs(an_op(Domain(low=0.25)), 1), lambda x: True)[0] == 0.25 + STEP
 
 
-def test_indices_shrink_to_one_plain_part() -> None:
+def test_indices_shrink_to_one_array_and_little_beside_it() -> None:
     def is_array(index: Any) -> bool:
         return bool(_arrays(index)) and _repeats(index)
 
     found = simplest(indices.indices(CUBE), is_array)
     assert len(_arrays(found)) == 1
-    assert len(_parts(found)) <= 2
+    assert len(_parts(found)) <= 3
     assert not np.concatenate([a.reshape(-1) for a in _arrays(found)])[:1].any()
 
 
