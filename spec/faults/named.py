@@ -353,7 +353,7 @@ def a_negative_axis_put_back_unnormalised() -> Planted:
     return _put_back_wrongly(lambda dim, ndim: (dim,) if isinstance(dim, int) else tuple(sorted(d % ndim for d in dim)))
 
 
-@named("vjp_matches_finite_differences[sum]")
+@named("test_axes::test_a_reduction_and_its_gradient_mean_the_same_axes")
 def axes_put_back_in_the_order_given() -> Planted:
     """A tuple of axes is not sorted before they are put back."""
     return _put_back_wrongly(lambda dim, ndim: tuple(d % ndim for d in (dim if isinstance(dim, tuple) else (dim,))))

@@ -88,7 +88,9 @@ def at_kinks(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:
     return arrays
 
 
-SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e150, -1e150, 1e-300, 0.5, 2.0])
+# Huge and tiny are powers of two: their products are exact, so that a fused multiply-add leaves no residue of its own.
+_HUGE, _TINY = 2.0**500, 2.0**-1000
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, _HUGE, -_HUGE, _TINY, 0.5, 2.0])
 
 
 def special(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:

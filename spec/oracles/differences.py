@@ -59,7 +59,8 @@ def _power(op: Asked, a: Any, b: Any) -> Any:
         return op(a, b)
     smooth = (b == 0) & (a > 0) & (a < np.inf)
     base, exponent = torch.where(smooth, a, 1), torch.where(smooth, b, 0)
-    return torch.where(smooth, torch.exp(exponent * torch.log(base)), op(a, b))
+    y = op(a, b)
+    return torch.where(smooth, torch.exp(exponent * torch.log(base)).to(y.dtype), y)
 
 
 def _standardized(_op: Asked, x: Any, *affine: Any, normalized_shape: Any, eps: float) -> Any:

@@ -27,7 +27,7 @@ from tests.properties import test_dtypes, test_kinks, test_layouts, test_ownersh
 
 pytestmark = pytest.mark.everything
 
-PER_OP = 2  # faults planted in an op by default
+PER_OP = 1  # faults planted in an op by default
 ENGINE = Smolgrad()
 
 
