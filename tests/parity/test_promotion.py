@@ -62,7 +62,9 @@ def test_dtypes_of_results_are_pytorchs(engine: Any, spec: OpSpec, data: st.Data
     if isinstance(want, Exception) or isinstance(got, Exception):
         both = isinstance(want, Exception) and isinstance(got, Exception)
         case.require(both, "a refusal of dtypes", f"{dtypes}: got {got!r}, PyTorch {want!r}")
-        case.require(type(got) is type(want), "the type of a refusal", f"{dtypes}: got {got!r}, PyTorch {want!r}")
+        # A NotImplementedError is a RuntimeError; PyTorch raises either, by the kernel that the shapes lead to.
+        same = issubclass(type(got), type(want)) or issubclass(type(want), type(got))
+        case.require(same, "the type of a refusal", f"{dtypes}: got {got!r}, PyTorch {want!r}")
     else:
         case.require(got == want, "dtypes of the outputs", f"got {got}, PyTorch {want}")
 
