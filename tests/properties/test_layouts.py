@@ -13,15 +13,6 @@ from spec.generate.layouts import LAYOUTS
 from spec.harness import DIFFERENTIABLE, for_each
 
 
-def _allowed(spec: OpSpec) -> Any:
-    """Nothing where arithmetic on the dyadic grid is exact, else what the order of a summation may change."""
-    return 0.0 if spec.affine and spec.name != "mean" else None
-
-
-def _plain(x: np.ndarray) -> np.ndarray:
-    return np.array(x, order="C")  # a copy alone would keep the layout
-
-
 @for_each(DIFFERENTIABLE)
 def test_layout_of_inputs_and_cotangents_does_not_matter(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
     case = draw_case(data, engine, spec)
