@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
+from numpy import ndarray
 
 from . import versions
+from .versions import tick
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -25,38 +28,45 @@ class Node:
     """What the engine knows of a tensor: its value, its gradient and the record of the op that made it."""
 
     __slots__ = (
-        "_data",  # the value
-        "_grad",  # a leaf's gradient, or None
+        "_data",
+        "_grad",
         "_requires_grad",
-        "_primitive",  # the record: which op; None for leaves and constants
-        "_inputs",  # the record: its inputs, tensors and numbers; None once the sweep has let them go
-        "_static",  # the record: its static arguments
-        "_time",  # when the value was made, on the clock of writes
-        "_former",  # the node that this one was before it was written in place
+        "_primitive",
+        "_inputs",
+        "_static",
+        "_time",
+        "_former",
         "__weakref__",
     )
     kind: ClassVar[type[Any]]  # the class of every result: Tensor, which enters itself
 
-    _data: np.ndarray
-    _grad: Tensor | None
+    _data: ndarray
+    _grad: Tensor | None  # a leaf's gradient
     _requires_grad: bool
-    _primitive: Primitive | None
-    _inputs: tuple[Any, ...] | None
-    _static: dict[str, Any] | None
-    _time: int
-    _former: Node | None
+    _primitive: Primitive | None  # the record: which op; None for leaves and constants
+    _inputs: tuple[Any, ...] | None  # the record: its inputs, tensors and numbers; None once a sweep has let them go
+    _static: dict[str, Any] | None  # the record: its static arguments
+    _time: int  # when it was made, on the clock of versions: later than its inputs
+    _former: Node | None  # the node that this one was before it was written in place
 
 
 _new = object.__new__
+_time_of = operator.attrgetter("_time")
 
 
-def wrap(array: np.ndarray) -> Any:
-    """A constant tensor around ``array`` itself."""
+def wrap(
+    array: ndarray,
+    primitive: Primitive | None = None,
+    inputs: tuple[Any, ...] | None = None,
+    static: dict[str, Any] | None = None,
+) -> Any:
+    """A tensor around ``array`` itself: a constant, or where ``primitive`` is given the output of a recorded op."""
     node = _new(Node.kind)
     node._data = array
-    node._requires_grad = False
-    node._grad = node._primitive = node._inputs = node._static = node._former = None
-    node._time = versions.clock
+    node._requires_grad = primitive is not None
+    node._primitive, node._inputs, node._static = primitive, inputs, static
+    node._grad = node._former = None
+    node._time = tick()
     return node
 
 
@@ -97,39 +107,28 @@ class _SetMode:
         _mode.enabled = _mode.before.pop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        if inspect.isgeneratorfunction(function):
-            return self._each_step(function)
-
         @functools.wraps(function)
         def in_mode(*args: Any, **kwargs: Any) -> Any:
             with self:
-                return function(*args, **kwargs)
+                result = function(*args, **kwargs)
+            return _InMode(self, result) if inspect.isgenerator(result) else result
 
         return in_mode
 
-    def _each_step(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        # A generator runs in the mode, but its caller must not find itself in it between two steps.
-        @functools.wraps(function)
-        def in_mode(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                generator = function(*args, **kwargs)
-            step, sent = generator.send, None
-            while True:
-                try:
-                    with self:
-                        item = step(sent)
-                except StopIteration as stop:
-                    return stop.value
-                try:
-                    step, sent = generator.send, (yield item)
-                except GeneratorExit:
-                    with self:
-                        generator.close()
-                    raise
-                except BaseException as error:
-                    step, sent = generator.throw, error
 
-        return in_mode
+class _InMode(Generator[Any, Any, Any]):
+    """A generator that runs in a mode, while its caller does not find itself in it between two steps."""
+
+    def __init__(self, mode: _SetMode, generator: Generator[Any, Any, Any]):
+        self.mode, self.generator = mode, generator
+
+    def send(self, value: Any) -> Any:
+        with self.mode:
+            return self.generator.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        with self.mode:
+            return self.generator.throw(*error)
 
 
 class no_grad(_SetMode):
@@ -182,38 +181,48 @@ class Primitive:
         for x in inputs:
             if isinstance(x, Node):
                 tensors = True
-                values.append(x._data)
-                if x._requires_grad:
-                    requires_grad = True
-            else:
-                arrays = arrays or isinstance(x, np.ndarray)
-                values.append(x)
-        output = self.forward(*values, **static)
-        if type(output) is not np.ndarray:  # NumPy's arithmetic gives a scalar, not an array, for 0-d results
+                requires_grad = requires_grad or x._requires_grad
+                x = x._data
+            elif isinstance(x, ndarray):
+                arrays = True
+            values.append(x)
+        try:
+            output = self.forward(*values, **static)
+        except ValueError:
+            if self.broadcasts:
+                broadcast_shape(self.name, *map(np.shape, values))
+            raise
+        if type(output) is not ndarray:  # NumPy's arithmetic gives a scalar, not an array, for 0-d results
             output = np.asarray(output)
         if not tensors:
             return output
-        node = _new(Node.kind)
-        node._data, node._grad, node._former, node._time = output, None, None, versions.clock
-        if requires_grad and _mode.enabled:
-            if arrays:  # the caller's, which may change before the backward pass
-                inputs = tuple(wrap(x.copy()) if isinstance(x, np.ndarray) else x for x in inputs)
-            node._requires_grad, node._primitive, node._inputs, node._static = True, self, inputs, static
-        else:
-            node._requires_grad, node._primitive, node._inputs, node._static = False, None, None, None
-        if versions._recorded and _mode.enabled:
+        if not requires_grad or not _mode.enabled:
+            return wrap(output)
+        if versions._recorded:
             self._refuse_overwritten(inputs)
-        return node
+        if arrays:  # the caller's, which may change before the backward pass
+            inputs = tuple(wrap(x.copy()) if isinstance(x, ndarray) else x for x in inputs)
+        return wrap(output, self, inputs, static)
 
     def _refuse_overwritten(self, inputs: Iterable[Any]) -> None:
         for x in inputs:
             if isinstance(x, Node) and versions.rewritten_after(x._data, x._time):
                 raise RuntimeError(
-                    f"{self.name}(): an input of shape {x._data.shape} shares its memory with a tensor that was "
-                    "written in place, in the graph, after the input was made, so its own record no longer explains "
-                    "its value; "
+                    f"{self.name}(): an input of shape {x._data.shape} shares its memory with a tensor written "
+                    "in place, in the graph, after the input was made, so its own record no longer explains its value; "
                     "take the view again after the write, or clone() before it"
                 )
+
+
+def broadcast_shape(op: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape to which ``shapes`` broadcast. RuntimeError where they do not."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise RuntimeError(
+            f"{op}(): shapes {' and '.join(map(str, shapes))} do not broadcast: counted from the last, each two sizes "
+            "must be equal or one of them 1"
+        ) from None
 
 
 def _reads(rule: Callable[..., Any]) -> tuple[int, ...]:
@@ -223,7 +232,7 @@ def _reads(rule: Callable[..., Any]) -> tuple[int, ...]:
     return tuple(i for i, name in enumerate(names) if not name.startswith("_"))
 
 
-def _sum_to(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _sum_to(x: ndarray, shape: tuple[int, ...]) -> ndarray:
     lead = x.ndim - len(shape)
     if lead:
         x = x.sum(axis=tuple(range(lead)))
@@ -248,29 +257,30 @@ class Scatter:
 
     __slots__ = ("add_to",)
 
-    def __init__(self, add_to: Callable[[np.ndarray], None]):
+    def __init__(self, add_to: Callable[[ndarray], None]):
         self.add_to = add_to
 
 
 class _Cotangents(dict[Node, Any]):
-    """The cotangents of one sweep, by node.
+    """The cotangents of one sweep, by node: None where one is still to come.
 
     One is *owned* when this sweep made its array and nobody else has it: it may be added into and given away. Otherwise
     it is borrowed (a view, the caller's seed, another node's cotangent) and is copied before either.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        super().__init__(dict.fromkeys(nodes))
         self.owned: set[Node] = set()
 
     def add(self, node: Node, value: Any) -> None:
         """Add a second or later contribution, or a first one that is a Scatter."""
-        so_far: Any = self.get(node)
+        so_far: Any = self[node]
         if type(value) is Scatter:
             buffer = np.zeros(node._data.shape, node._data.dtype) if so_far is None else self.given_away(node, so_far)
             buffer = np.asarray(buffer, order="C")  # an adopted one may have another; flat places count in this one
             value.add_to(buffer)
             value = buffer
-        elif node in self.owned and type(value) is np.ndarray:
+        elif node in self.owned and type(value) is ndarray:
             so_far += value
             return
         else:
@@ -284,7 +294,7 @@ class _Cotangents(dict[Node, Any]):
         """The cotangent ``value`` of ``node`` as the caller's own: adopted where it is owned, copied where borrowed."""
         if node in self.owned:
             return value
-        return np.array(value, order="C") if isinstance(value, np.ndarray) else value.clone()
+        return np.array(value, order="C") if isinstance(value, ndarray) else value.clone()
 
 
 def _inputs_of(node: Node) -> tuple[Any, ...]:
@@ -310,125 +320,111 @@ def _as_it_was(x: Node, consumer: Node) -> Node:
 
 
 def _order(roots: Iterable[Node], targets: set[Node] | None) -> list[Node]:
-    """What lies on the paths from ``roots`` to ``targets`` (by default all leaves), each node after its inputs."""
-    seen: set[Node] = set()
-    reaching: set[Node] = set()
-    order: list[Node] = []
-    stack: list[Any] = list(roots)
+    """What lies on the paths from ``roots`` to ``targets`` (by default all leaves), each node after its inputs.
+
+    An op's output is made after its inputs, so the order of making is a topological one.
+    """
+    found: dict[Node, None] = {}
+    stack = list(roots)
     while stack:
         node = stack.pop()
-        if node is None:  # the one below has come up again, as its inputs are done
-            node = stack.pop()
-            if node._primitive is None if targets is None else node in targets:
-                reaching.add(node)
-                order.append(node)
-            else:
-                for x in node._inputs or ():
-                    if isinstance(x, Node) and x in reaching:
-                        reaching.add(node)
-                        order.append(node)
-                        break
-        elif node not in seen:
-            seen.add(node)
-            stack += (node, None)
+        if node not in found:
+            found[node] = None
             for x in _inputs_of(node):
-                if isinstance(x, Node) and x._requires_grad and x not in seen:
+                if isinstance(x, Node) and x._requires_grad:
                     stack.append(x)
-    return order
+    order = sorted(found, key=_time_of)
+    if targets is None:
+        return order
+    reaching: set[Node] = set()
+    for node in order:
+        if node in targets or not reaching.isdisjoint(_nodes(node)):
+            reaching.add(node)
+    return [node for node in order if node in reaching]
+
+
+def _nodes(node: Node) -> list[Node]:
+    return [x for x in node._inputs or () if isinstance(x, Node)]
 
 
 def _sweep(
     roots: Sequence[Node], seeds: Iterable[Any], targets: set[Node] | None, retain_graph: bool, create_graph: bool
 ) -> dict[Node, Any]:
     """The gradient of each target that is reached, nobody else's: an array, or a tensor where ``create_graph``."""
-    cotangents = _Cotangents()
-    for root, seed in zip(roots, seeds, strict=True):
-        if root in cotangents:
-            cotangents.add(root, seed)
-        else:
-            cotangents[root] = seed
     order = _order(roots, targets)
-    waiting = set(order)  # where gradients still flow to; both let the nodes go as they are done
+    cotangents = _Cotangents(order)  # where gradients still flow to; both let the nodes go as they are done
     results: dict[Node, Any] = {}
     with enable_grad() if create_graph else no_grad(), np.errstate(all="ignore"):
+        for root, seed in zip(roots, seeds, strict=True):
+            if cotangents.get(root) is not None:
+                cotangents.add(root, seed)
+            elif root in cotangents:
+                cotangents[root] = seed
         while order:
             node = order.pop()
-            waiting.discard(node)
             cotangent = cotangents.pop(node)
-            inputs, static = node._inputs, node._static
-            if inputs is not None and (targets is None or not waiting.isdisjoint(_nodes(inputs))):
-                if not retain_graph:
-                    node._inputs = node._static = node._former = None
-                _pull_back(node, cotangent, inputs, static or {}, waiting, cotangents, create_graph)
+            if node._inputs is not None and (targets is None or not cotangents.keys().isdisjoint(_nodes(node))):
+                _pull_back(node, cotangent, cotangents, retain_graph, create_graph)
             if node._primitive is None if targets is None else node in targets:
                 results[node] = cotangents.given_away(node, cotangent)
             cotangents.owned.discard(node)
     return results
 
 
-def _nodes(inputs: Iterable[Any]) -> list[Node]:
-    return [x for x in inputs if isinstance(x, Node)]
-
-
-def _pull_back(
-    node: Node,
-    cotangent: Any,
-    inputs: tuple[Any, ...],
-    static: dict[str, Any],
-    waiting: set[Node],
-    cotangents: _Cotangents,
-    create_graph: bool,
-) -> None:
-    """Hand the cotangent of ``node`` on to those of its inputs that wait for one."""
-    primitive: Primitive = node._primitive  # type: ignore[assignment]
-    output: Any = node if create_graph else node._data
-    values: Any = inputs if create_graph else [x._data if isinstance(x, Node) else x for x in inputs]
+def _pull_back(node: Node, cotangent: Any, cotangents: _Cotangents, retain_graph: bool, create_graph: bool) -> None:
+    """Hand the cotangent of ``node`` on to those of its inputs that wait for one, and let its record go."""
+    primitive, inputs, static = cast("Primitive", node._primitive), node._inputs or (), node._static or {}
+    if not retain_graph:
+        node._inputs = node._static = node._former = None
+    values = inputs if create_graph else [x._data if isinstance(x, Node) else x for x in inputs]
+    given = (cotangent, node if create_graph else node._data, *values)
     for position, x in enumerate(inputs):
-        if not isinstance(x, Node) or x not in waiting:
+        if not isinstance(x, Node) or x not in cotangents:
             continue
-        if versions._written:
-            _refuse_stale(node, inputs, primitive.reads[0 if primitive.variadic else position])
+        if versions.latest > node._time:
+            _refuse_stale(node, primitive, inputs, position)
         if primitive.variadic:
-            gradient = primitive.pullbacks[0](cotangent, output, *values, position=position, **static)
+            rule, static = primitive.pullbacks[0], {**static, "position": position}
         else:
-            gradient = primitive.pullbacks[position](cotangent, output, *values, **static)
-        kind, data = type(gradient), x._data
-        fits = kind is np.ndarray and gradient.shape == data.shape and gradient.dtype is data.dtype
-        if not fits and kind is not Scatter:
+            rule = primitive.pullbacks[position]
+        gradient = rule(*given, **static) if static else rule(*given)
+        data = x._data
+        if type(gradient) is not ndarray or gradient.shape != data.shape or gradient.dtype is not data.dtype:
             gradient = _fitted(gradient, x, position, primitive, create_graph)
-        if x in cotangents or kind is Scatter:
-            cotangents.add(x, gradient)
-        else:
+        if cotangents[x] is None and type(gradient) is not Scatter:
             cotangents[x] = gradient
-            if x._primitive is None and _is_fresh(gradient, cotangent, output, *values):
+            if x._primitive is None and _is_fresh(gradient, *given):
                 cotangents.owned.add(x)
+        else:
+            cotangents.add(x, gradient)
 
 
-def _refuse_stale(node: Node, inputs: tuple[Any, ...], reads: tuple[int, ...]) -> None:
-    for read in reads:
+def _refuse_stale(node: Node, primitive: Primitive, inputs: tuple[Any, ...], position: int) -> None:
+    for read in primitive.reads[0 if primitive.variadic else position]:
         value = inputs[read - 1] if read else node
         if isinstance(value, Node) and versions.written_after(value._data, node._time):
             raise RuntimeError(
-                f"backward through {node._primitive.name}() needs {f'input {read - 1}' if read else 'its output'}, of "  # type: ignore[union-attr]
-                f"shape {value._data.shape}, as it was in the forward pass, but it was written in place since; write "
-                "to a clone() instead"
+                f"backward through {primitive.name}() needs {f'input {read - 1}' if read else 'its output'}, of shape "
+                f"{value._data.shape}, as it was in the forward pass, but it was written in place since; write to a "
+                "clone() instead"
             )
 
 
 def _fitted(gradient: Any, x: Node, position: int, primitive: Primitive, create_graph: bool) -> Any:
     """``gradient`` summed down to the shape of ``x`` where the op broadcasts. RuntimeError where it does not fit."""
+    if type(gradient) is Scatter:
+        return gradient
     if isinstance(gradient, np.generic):
         gradient = np.asarray(gradient)
     shape, dtype = x._data.shape, x._data.dtype
     got = type(gradient).__name__
-    if isinstance(gradient, Node if create_graph else np.ndarray):
-        array = _array(gradient)
-        if primitive.broadcasts and array.shape != shape and array.ndim >= len(shape):
+    if isinstance(gradient, Node if create_graph else ndarray):
+        gradient = cast("Tensor", gradient)
+        if primitive.broadcasts and gradient.shape != shape and gradient.ndim >= len(shape):
             gradient = unbroadcast(gradient, shape=shape)
-            array = _array(gradient)
-        if array.shape == shape and array.dtype == dtype:
+        if gradient.shape == shape and gradient.dtype == dtype:
             return gradient
-        got = f"shape {array.shape} and dtype {array.dtype}"
+        got = f"shape {gradient.shape} and dtype {gradient.dtype}"
     raise RuntimeError(
         f"the pullback of {primitive.name}() for input {position} gave {got}; it must give the input's "
         f"shape {shape} and dtype {dtype}"
@@ -474,7 +470,7 @@ def _seeds(outputs: Sequence[Node], given: Any, create_graph: bool) -> list[Any]
                 )
             seed = np.ones(shape, dtype)
         array = _array(seed)
-        if not isinstance(array, np.ndarray):
+        if not isinstance(array, ndarray):
             raise TypeError(f"an output's gradient must be a Tensor or None, got {type(seed).__name__}")
         if array.shape != shape or array.dtype != dtype:
             raise RuntimeError(
@@ -541,6 +537,6 @@ def grad(
         if gradient is None and not allow_unused:
             raise RuntimeError(f"input {i} was not used to compute the outputs; say allow_unused=True if it may be so")
         if gradient is not None and any(x is earlier for earlier in wanted[:i]):
-            gradient = gradient.copy() if isinstance(gradient, np.ndarray) else gradient.clone()
-        gradients.append(wrap(gradient) if isinstance(gradient, np.ndarray) else gradient)
+            gradient = gradient.copy() if isinstance(gradient, ndarray) else gradient.clone()
+        gradients.append(wrap(gradient) if isinstance(gradient, ndarray) else gradient)
     return tuple(gradients)

@@ -11,6 +11,23 @@ from .dtypes import as_dtype, float32
 from .primitives.operands import sizes
 from .tensor import Tensor, array_of
 
+__all__ = [
+    "arange",
+    "as_tensor",
+    "eye",
+    "from_numpy",
+    "full",
+    "manual_seed",
+    "ones",
+    "ones_like",
+    "rand",
+    "randint",
+    "randn",
+    "tensor",
+    "zeros",
+    "zeros_like",
+]
+
 _generator = np.random.default_rng()
 
 

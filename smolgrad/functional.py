@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .autograd import Node
+from .autograd import Node, broadcast_shape
 from .primitives import fused
 from .primitives.elementwise import relu, sigmoid, tanh
 from .primitives.indexing import getitem
@@ -134,7 +134,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean", **options: Any) -
     _checked_reduction("mse_loss", reduction)
     pair = operands("mse_loss", tensor("mse_loss", input), tensor("mse_loss", target))
     a, b = (must_float("mse_loss", x, NotImplementedError) for x in pair)
-    must_float("mse_loss", a, NotImplementedError)
+    broadcast_shape("mse_loss", a.shape, b.shape)
     d = a - b
     return _reduced(d * d, reduction, d.size)
 

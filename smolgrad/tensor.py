@@ -32,6 +32,11 @@ def array_of(data: Any, dtype: Any = None) -> np.ndarray:
     return np.array(data, dtype=as_dtype(found), order="C")
 
 
+def _reflected(op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The operator of the right-hand operand."""
+    return lambda self, other: op(other, self)
+
+
 class Tensor(Node):
     """An array with a gradient: ``Tensor(data, dtype=None, requires_grad=False)`` copies what it is given.
 
@@ -44,7 +49,7 @@ class Tensor(Node):
     def __init__(self, data: Any, dtype: Any = None, requires_grad: bool = False):
         self._data = array_of(data, dtype)
         self._grad = self._primitive = self._inputs = self._static = self._former = None
-        self._time = versions.clock
+        self._time = versions.tick()
         self._requires_grad = False
         if requires_grad:
             self.requires_grad_()
@@ -241,7 +246,7 @@ class Tensor(Node):
             versions.stamp(former._data)  # whoever read it before the write read something else now
             self._requires_grad, self._primitive = True, result._primitive
             self._inputs, self._static = result._inputs, result._static
-            self._time, self._former = versions.clock, former
+            self._time, self._former = versions.tick(), former
         return self
 
     def _refuse_read_only(self, op: str) -> None:
@@ -308,29 +313,9 @@ class Tensor(Node):
     __le__, __gt__, __ge__ = elementwise.le, elementwise.gt, elementwise.ge
     __and__, __or__, __getitem__ = elementwise.bitwise_and, elementwise.bitwise_or, indexing.getitem
 
-    def __radd__(self, other: Any) -> Any:
-        return elementwise.add(other, self)
-
-    def __rsub__(self, other: Any) -> Any:
-        return elementwise.sub(other, self)
-
-    def __rmul__(self, other: Any) -> Any:
-        return elementwise.mul(other, self)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return elementwise.div(other, self)
-
-    def __rpow__(self, other: Any) -> Any:
-        return elementwise.pow(other, self)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return linalg.matmul(other, self)
-
-    def __rand__(self, other: Any) -> Any:
-        return elementwise.bitwise_and(other, self)
-
-    def __ror__(self, other: Any) -> Any:
-        return elementwise.bitwise_or(other, self)
+    __radd__, __rsub__, __rmul__ = map(_reflected, (elementwise.add, elementwise.sub, elementwise.mul))
+    __rtruediv__, __rpow__, __rmatmul__ = map(_reflected, (elementwise.div, elementwise.pow, linalg.matmul))
+    __rand__, __ror__ = map(_reflected, (elementwise.bitwise_and, elementwise.bitwise_or))
 
     def where(self, condition: Any, other: Any) -> Any:
         """This tensor where ``condition`` holds, ``other`` elsewhere."""

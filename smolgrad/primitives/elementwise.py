@@ -4,58 +4,91 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..autograd import Node, Primitive, wrap
+from ..autograd import Node, Primitive, broadcast_shape, wrap
 from ..dtypes import result_type
-from .operands import Number, broadcast_shape, floating, operands, refuse, refuse_bool, tensor
+from .operands import Number, floating, operands, refuse, refuse_bool, tensor
+
+__all__ = [
+    "abs", "add", "bitwise_and", "bitwise_or", "clamp", "div", "eq", "exp", "ge", "gt", "le", "log", "lt", "maximum",
+    "minimum", "mul", "ne", "neg", "pow", "relu", "sigmoid", "sign", "sqrt", "sub", "tanh", "where",
+]  # fmt: skip
+
+# --- how an op is made ------------------------------------------------------------------------------------------------
+
+
+def _unary(name: str, forward: Any, pullback: Any, doc: str, take: Callable[[str, Any], Any] = floating) -> Any:
+    """The public op of one input, which ``take`` checks and promotes: by default integers and bools are float32."""
+    primitive = Primitive(name, forward, pullback)
+
+    def op(input: Any) -> Any:
+        return primitive(take(name, input))
+
+    return _named(name, op, doc, primitive)
+
+
+def _binary(
+    name: str, forward: Any, *pullbacks: Any, doc: str, take: Callable[..., Any] = operands, not_offered: str = "out"
+) -> Any:
+    """The public op of two inputs, which ``take`` checks and promotes; ``not_offered`` are PyTorch's options."""
+    primitive = Primitive(name, forward, *pullbacks, broadcasts=True)
+
+    def op(input: Any, other: Any, **options: Any) -> Any:
+        if options:
+            refuse(name, options, not_offered)
+        return primitive(*take(name, input, other))
+
+    return _named(name, op, doc, primitive)
+
+
+def _named(name: str, op: Any, doc: str, primitive: Primitive | None = None) -> Any:
+    op.__name__ = op.__qualname__ = name
+    op.__doc__, op.primitive = doc, primitive
+    return op
+
+
+def _number(op: str, x: Any, error: type[Exception] = RuntimeError) -> Any:
+    x = tensor(op, x)
+    refuse_bool(op, x, error=error)
+    return x
+
+
+def _numbers(op: str, a: Any, b: Any) -> Any:
+    refuse_bool(op, a, b)
+    return operands(op, a, b)
+
+
+def _quotient(op: str, a: Any, b: Any) -> Any:
+    return (x if isinstance(x, Number) else floating(op, x) for x in operands(op, a, b))
+
+
+def _tensors(op: str, a: Any, b: Any) -> Any:
+    return operands(op, tensor(op, a), tensor(op, b))
+
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
-_add = Primitive("add", operator.add, lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: g, broadcasts=True)
-_sub = Primitive("sub", operator.sub, lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: -g, broadcasts=True)
-_mul = Primitive("mul", operator.mul, lambda g, _y, _a, b: g * b, lambda g, _y, a, _b: g * a, broadcasts=True)
-_div = Primitive("div", operator.truediv, lambda g, _y, _a, b: g / b, lambda g, y, _a, b: -g * (y / b), broadcasts=True)
-_neg = Primitive("neg", operator.neg, lambda g, _y, _x: -g)
-
-
-def add(input: Any, other: Any, **options: Any) -> Any:
-    """``input + other``, broadcast and promoted."""
-    if options:
-        refuse("add", options, "alpha out")
-    return _add(*operands("add", input, other))
-
-
-def sub(input: Any, other: Any, **options: Any) -> Any:
-    """``input - other``, broadcast and promoted. RuntimeError where one is of bools."""
-    if options:
-        refuse("sub", options, "alpha out")
-    refuse_bool("sub", input, other)
-    return _sub(*operands("sub", input, other))
-
-
-def mul(input: Any, other: Any, **options: Any) -> Any:
-    """``input * other``, broadcast and promoted."""
-    if options:
-        refuse("mul", options, "out")
-    return _mul(*operands("mul", input, other))
-
-
-def div(input: Any, other: Any, **options: Any) -> Any:
-    """``input / other``, broadcast and promoted; integers are divided in float32."""
-    if options:
-        refuse("div", options, "rounding_mode out")
-    a, b = operands("div", input, other)
-    return _div(*(x if isinstance(x, Number) else floating("div", x) for x in (a, b)))
-
-
-def neg(input: Any) -> Any:
-    """``-input``. RuntimeError for bools."""
-    x = tensor("neg", input)
-    refuse_bool("neg", x)
-    return _neg(x)
+add = _binary(
+    "add", operator.add, lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: g,
+    doc="``input + other``, broadcast and promoted.", not_offered="alpha out",
+)  # fmt: skip
+sub = _binary(
+    "sub", operator.sub, lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: -g,
+    doc="``input - other``, broadcast and promoted. RuntimeError for bools.", take=_numbers, not_offered="alpha out",
+)  # fmt: skip
+mul = _binary(
+    "mul", operator.mul, lambda g, _y, _a, b: g * b, lambda g, _y, a, _b: g * a,
+    doc="``input * other``, broadcast and promoted.",
+)  # fmt: skip
+div = _binary(
+    "div", operator.truediv, lambda g, _y, _a, b: g / b, lambda g, y, _a, b: -g * (y / b),
+    doc="``input / other``, broadcast; of integers in float32.", take=_quotient, not_offered="rounding_mode out",
+)  # fmt: skip
+neg = _unary("neg", operator.neg, lambda g, _y, _x: -g, "``-input``. RuntimeError for bools.", take=_number)
 
 
 def _slope_in_base(g: Any, _y: Any, a: Any, b: Any) -> Any:
@@ -105,18 +138,6 @@ def zero(g: Any) -> Any:
 # --- smooth functions -------------------------------------------------------------------------------------------------
 
 
-def _unary(name: str, forward: Callable[[Any], Any], pullback: Callable[..., Any], doc: str) -> Callable[[Any], Any]:
-    """The public op of one floating input: integers and bools are taken as float32."""
-    primitive = Primitive(name, forward, pullback)
-
-    def op(input: Any) -> Any:
-        return primitive(floating(name, input))
-
-    op.__name__ = op.__qualname__ = name
-    op.__doc__ = doc
-    return op
-
-
 def _logistic(x: Any) -> Any:
     # Of exp only the branch that cannot overflow, which keeps the tail exact: e^x where x is very negative.
     e = np.exp(-np.abs(x))
@@ -131,22 +152,35 @@ sigmoid = _unary("sigmoid", _logistic, lambda g, y, _x: g * (1 - y) * y, "1 / (1
 
 # --- kinks ------------------------------------------------------------------------------------------------------------
 
-_abs = Primitive("abs", np.abs, lambda g, _y, x: g * sign(x))
-_relu = Primitive("relu", lambda x: np.maximum(x, 0), lambda g, y, _x: where(y <= 0, 0, g))
-_maximum = Primitive(
+_HALVES = "The {} of two elements, NaN where either is; where they are equal each has half the slope."
+maximum = _binary(
     "maximum",
     np.maximum,
     lambda g, _y, a, b: where(a == b, g / 2, where(a < b, 0, g)),
     lambda g, _y, a, b: where(a == b, g / 2, where(b < a, 0, g)),
-    broadcasts=True,
+    doc=_HALVES.format("larger"),
+    take=_tensors,
 )
-_minimum = Primitive(
+minimum = _binary(
     "minimum",
     np.minimum,
     lambda g, _y, a, b: where(a == b, g / 2, where(a > b, 0, g)),
     lambda g, _y, a, b: where(a == b, g / 2, where(b > a, 0, g)),
-    broadcasts=True,
+    doc=_HALVES.format("smaller"),
+    take=_tensors,
 )
+sign: Any = _unary(
+    "sign", lambda x: np.where(x == x, np.sign(x), 0), lambda g, _y, _x: zero(g),
+    "-1, 0 or 1 by the sign of each element; its slope is 0 everywhere.", take=tensor,
+)  # fmt: skip
+abs = _unary(
+    "abs", np.abs, lambda g, _y, x: g * sign(x),
+    "The absolute value of each element; its slope at 0 is 0.", take=partial(_number, error=NotImplementedError),
+)  # fmt: skip
+relu = _unary(
+    "relu", lambda x: np.maximum(x, 0), lambda g, y, _x: where(y <= 0, 0, g),
+    "max(x, 0) of each element; its slope at 0 is 0. RuntimeError for bools.", take=_number,
+)  # fmt: skip
 _clamp = Primitive(
     "clamp",
     lambda x, low, high: np.clip(x, low, high),
@@ -159,40 +193,12 @@ _where = Primitive(
     lambda g, _y, _a, _b, *, condition: where(condition, 0, g),
     broadcasts=True,
 )
-_sign = Primitive("sign", lambda x: np.where(x == x, np.sign(x), 0), lambda g, _y, _x: zero(g))
 
 
-def abs(input: Any) -> Any:
-    """The absolute value of each element; its slope at 0 is 0."""
-    x = tensor("abs", input)
-    refuse_bool("abs", x, error=NotImplementedError)
-    return _abs(x)
-
-
-def sign(input: Any) -> Any:
-    """-1, 0 or 1 by the sign of each element; its slope is 0 everywhere."""
-    return _sign(tensor("sign", input))
-
-
-def relu(input: Any) -> Any:
-    """max(x, 0) of each element; its slope at 0 is 0. RuntimeError for bools."""
-    x = tensor("relu", input)
-    refuse_bool("relu", x)
-    return _relu(x)
-
-
-def maximum(input: Any, other: Any, **options: Any) -> Any:
-    """The larger of two elements, NaN where either is; where they are equal each has half the slope."""
-    if options:
-        refuse("maximum", options, "out")
-    return _maximum(*operands("maximum", tensor("maximum", input), tensor("maximum", other)))
-
-
-def minimum(input: Any, other: Any, **options: Any) -> Any:
-    """The smaller of two elements, NaN where either is; where they are equal each has half the slope."""
-    if options:
-        refuse("minimum", options, "out")
-    return _minimum(*operands("minimum", tensor("minimum", input), tensor("minimum", other)))
+def _within(x: Any, low: float | None, high: float | None) -> Any:
+    if low is None:
+        return x <= high
+    return x >= low if high is None else (x >= low) & (x <= high)
 
 
 def clamp(input: Any, min: float | None = None, max: float | None = None, **options: Any) -> Any:
@@ -204,19 +210,13 @@ def clamp(input: Any, min: float | None = None, max: float | None = None, **opti
     x = tensor("clamp", input)
     if min is None and max is None:
         raise RuntimeError("clamp(): at least one of min and max must be given")
-    bounds = [bound for bound in (min, max) if bound is not None]
-    for bound in bounds:
+    for bound in (bound for bound in (min, max) if bound is not None):
         if isinstance(bound, (Node, np.ndarray)):
             raise NotImplementedError("clamp(): a tensor as a bound is not offered here; give a number")
         if not isinstance(bound, Number):
             raise TypeError(f"clamp(): a bound must be a number, got {type(bound).__name__}")
-    return _clamp(operands("clamp", x, *bounds)[0], low=min, high=max)
-
-
-def _within(x: Any, low: float | None, high: float | None) -> Any:
-    if low is None:
-        return x <= high
-    return x >= low if high is None else (x >= low) & (x <= high)
+        x, _ = operands("clamp", x, bound)
+    return _clamp(x, low=min, high=max)
 
 
 def where(condition: Any, input: Any, other: Any) -> Any:
@@ -240,15 +240,15 @@ def _constant(name: str, function: Callable[[Any, Any], Any], doc: str) -> Calla
 
     def op(input: Any, other: Any) -> Any:
         a, b = operands(name, input, other)
+        x, y = (x._data if isinstance(x, Node) else x for x in (a, b))
+        broadcast_shape(name, np.shape(x), np.shape(y))
         try:
-            result = np.asarray(function(*(x._data if isinstance(x, Node) else x for x in (a, b))))
+            result = np.asarray(function(x, y))
         except TypeError:
             raise NotImplementedError(f"{name}(): needs integers or bools, got {a.dtype}") from None
         return wrap(result) if isinstance(a, Node) or isinstance(b, Node) else result
 
-    op.__name__ = op.__qualname__ = name
-    op.__doc__ = doc
-    return op
+    return _named(name, op, doc)
 
 
 eq = _constant("eq", np.equal, "A bool tensor: where two elements are equal.")

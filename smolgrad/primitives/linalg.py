@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import Primitive
-from .operands import broadcast_shape, refuse_bool, tensor
+from ..autograd import Primitive, broadcast_shape
+from .operands import refuse_bool, tensor
 from .shape import mT, squeeze, unsqueeze
+
+__all__ = ["matmul"]
 
 _matmul: Primitive = Primitive(
     "matmul",

@@ -59,27 +59,19 @@ def refuse_bool(op: str, *inputs: Any, error: type[Exception] = RuntimeError) ->
         raise error(f"{op}(): is not defined for bools; use logical operations or cast to an integer dtype")
 
 
-def operands(op: str, *inputs: Any) -> list[Any]:
-    """``inputs`` in their common dtype (``torch.result_type``), with numbers left as they are.
+def operands(op: str, a: Any, b: Any) -> tuple[Any, Any]:
+    """``a`` and ``b`` in their common dtype (``torch.result_type``), with numbers left as they are.
 
-    TypeError for what is neither tensor, array nor number, and where there are only numbers; RuntimeError where shapes
-    do not broadcast.
+    TypeError for what is neither tensor, array nor number, and for two numbers.
     """
-    if len(inputs) == 2:  # the common case costs no more than it must
-        a, b = inputs
-        if isinstance(a, Node):
-            if isinstance(b, Node):
-                if a._data.dtype is b._data.dtype and a._data.shape == b._data.shape:
-                    return [a, b]
-            elif type(b) in Number and a._data.dtype.kind == "f":
-                return [a, b]
-    tensors = any(isinstance(x, Node) for x in inputs)
-    found = [_operand(op, x, weak=tensors) for x in inputs]
-    if all(isinstance(x, Number) for x in found):
-        raise TypeError(f"{op}(): needs at least one Tensor, got {', '.join(type(x).__name__ for x in found)}")
-    broadcast_shape(op, *(x.shape for x in found if not isinstance(x, Number)))
-    dtype = result_type(*found)
-    return [x if isinstance(x, Number) else cast(x, dtype) for x in found]
+    if isinstance(a, Node) and isinstance(b, Node) and a._data.dtype is b._data.dtype:
+        return a, b  # the common case costs no more than it must
+    tensors = isinstance(a, Node) or isinstance(b, Node)
+    a, b = _operand(op, a, weak=tensors), _operand(op, b, weak=tensors)
+    if isinstance(a, Number) and isinstance(b, Number):
+        raise TypeError(f"{op}(): needs at least one Tensor, got {type(a).__name__}, {type(b).__name__}")
+    dtype = result_type(a, b)
+    return (a if isinstance(a, Number) else cast(a, dtype)), (b if isinstance(b, Number) else cast(b, dtype))
 
 
 def _operand(op: str, x: Any, weak: bool) -> Any:
@@ -87,17 +79,6 @@ def _operand(op: str, x: Any, weak: bool) -> Any:
     if isinstance(x, np.generic) and weak:
         x = x.item()
     return x if type(x) in Number else tensor(op, x)
-
-
-def broadcast_shape(op: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape to which ``shapes`` broadcast. RuntimeError where they do not."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise RuntimeError(
-            f"{op}(): shapes {' and '.join(map(str, shapes))} do not broadcast: counted from the last, each two sizes "
-            "must be equal or one of them 1"
-        ) from None
 
 
 def integer(op: str, name: str, value: Any) -> int:

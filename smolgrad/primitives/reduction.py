@@ -13,6 +13,8 @@ from .indexing import along
 from .operands import Number, axes, axis, floating, integer, must_float, refuse, refuse_bool, tensor
 from .shape import reshape
 
+__all__ = ["amax", "amin", "argmax", "logsumexp", "max", "mean", "sum", "var"]
+
 
 class max_result(NamedTuple):
     """What ``max(input, dim)`` gives: the largest values and where they stand."""

@@ -12,6 +12,8 @@ from ..autograd import expand as _expand
 from ..dtypes import result_type
 from .operands import axes, axis, cast, refuse, sizes, tensor
 
+__all__ = ["cat", "clone", "expand", "flatten", "permute", "reshape", "squeeze", "stack", "transpose", "unsqueeze"]
+
 _clone = Primitive("clone", lambda x: x.copy(), lambda g, _y, _x: g)
 _reshape = Primitive("reshape", lambda x, shape: x.reshape(shape), lambda g, _y, _x, *, shape: reshape(g, _x.shape))
 _permute: Primitive = Primitive(

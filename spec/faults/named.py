@@ -113,8 +113,14 @@ def stale_cotangents() -> Planted:
         def pop(self, node: Node, default: Any = None) -> Any:
             return self.get(node, default)
 
-    kept = Kept()
-    return patch.object(autograd, "_Cotangents", lambda: kept)
+    kept = Kept(())
+
+    def cotangents(nodes: Any) -> Any:
+        for node in nodes:
+            kept.setdefault(node)
+        return kept
+
+    return patch.object(autograd, "_Cotangents", cotangents)
 
 
 @named("test_accumulation::test_leaves_of_equal_value_stay_apart")
@@ -252,7 +258,7 @@ def relu_writes_its_cotangent() -> Planted:
             return g
         return elementwise.where(y <= 0, 0, g)
 
-    return _rules(elementwise._relu, rule)
+    return _rules(elementwise.relu.primitive, rule)
 
 
 @named("arguments_changed_after_the_call_do_not_reach_backward[getitem]")
@@ -549,7 +555,7 @@ def every_write_to_a_place_counts() -> Planted:
 @named("test_nonsmooth::test_the_slope_at_a_kink_is_pytorchs")
 def relu_is_steep_at_zero() -> Planted:
     """Slope 1 at 0."""
-    return _rules(elementwise._relu, lambda g, y, x: elementwise.where(x >= 0, g, 0))
+    return _rules(elementwise.relu.primitive, lambda g, y, x: elementwise.where(x >= 0, g, 0))
 
 
 @named("gradient_at_a_tie_is_right_along_it[amax]")
@@ -564,7 +570,7 @@ def every_tie_gets_it_all() -> Planted:
 
 
 def _larger(first: Callable[..., Any], second: Callable[..., Any]) -> Planted:
-    return _rules(elementwise._maximum, first, second)
+    return _rules(elementwise.maximum.primitive, first, second)
 
 
 @named("test_nonsmooth::test_equal_operands_take_half_the_slope_each")
@@ -577,7 +583,7 @@ def the_left_of_two_equals_gets_it_all() -> Planted:
 @named("test_nonsmooth::test_a_tie_is_an_exact_one")
 def near_ties_are_ties() -> Planted:
     """``isclose`` for ``==``: finite differences agree, as their step is longer than the gap."""
-    right = elementwise._maximum.pullbacks
+    right = elementwise.maximum.primitive.pullbacks
 
     def rule(i: int) -> Callable[..., Any]:
         def near(g: Any, y: Any, a: Any, b: Any) -> Any:
@@ -657,7 +663,7 @@ def a_constant_of_float64() -> Planted:
 @named("vjp_matches_finite_differences[div]")
 def the_denominators_sign() -> Planted:
     """d(a/b)/db without its minus."""
-    return _rules(elementwise._div, elementwise._div.pullbacks[0], lambda g, y, _a, b: g * (y / b))
+    return _rules(elementwise.div.primitive, elementwise.div.primitive.pullbacks[0], lambda g, y, _a, b: g * (y / b))
 
 
 # --- writing in place -------------------------------------------------------------------------------------------------
@@ -737,14 +743,16 @@ def leaving_a_mode_records_again() -> Planted:
 def a_generator_keeps_its_mode_between_steps() -> Planted:
     """A decorated generator is in its mode from the first step to the last."""
 
-    def whole(self: Any, function: Any) -> Any:
-        def in_mode(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                yield from function(*args, **kwargs)
+    class Whole(autograd._InMode):
+        def send(self, value: Any) -> Any:
+            self.mode.__enter__()
+            try:
+                return self.generator.send(value)
+            except StopIteration:
+                self.mode.__exit__()
+                raise
 
-        return in_mode
-
-    return patch.object(autograd._SetMode, "_each_step", whole)
+    return patch.object(autograd, "_InMode", Whole)
 
 
 # --- optimizers and modules -------------------------------------------------------------------------------------------

@@ -83,7 +83,9 @@ def rule(spec: OpSpec) -> str:
     bare = name.strip("_")
     primitives = sorted((ROOT / "smolgrad" / "primitives").glob("*.py"))
     composed = [ROOT / "smolgrad" / "functional.py", *primitives, ROOT / "smolgrad" / "tensor.py"]
-    return _place(rf'^\w+(: \w+)? = \w+\(\s*"{bare}"', primitives) or _place(rf"^ *def {name}\(|^ *{name} = ", composed)
+    return _place(rf'^\w+(: \w+)? = \w+\(\s*"{bare}"', primitives) or _place(
+        rf"^ *def {name}\(|^ *(\w+, )*{name}(, \w+)* = ", composed
+    )
 
 
 def entry(spec: OpSpec) -> str:

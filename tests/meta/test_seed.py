@@ -24,7 +24,7 @@ PLUGIN = """
 from smolgrad.primitives import elementwise
 from spec.faults.generic import FAULTS, planted
 
-wrong = planted(FAULTS["doubled"], elementwise._maximum)
+wrong = planted(FAULTS["doubled"], elementwise.maximum.primitive)
 wrong.__enter__()
 """
 
