@@ -110,7 +110,9 @@ def _power(a: Any, b: Any) -> Any:
     # Half powers are roots, as in PyTorch: NaN at -inf, and -inf at -0.0 for the power -1/2.
     if isinstance(b, float) and b in (0.5, -0.5):
         return np.sqrt(a) if b > 0 else 1 / np.sqrt(a)
-    return a**b if isinstance(b, Number) else np.power(a, b)
+    if isinstance(b, Number) or a.dtype.kind != "f":
+        return a**b
+    return np.float_power(a, b).astype(a.dtype)  # np.power takes a single 0.5 for a root; with a tensor it is a power
 
 
 _pow = Primitive("pow", _power, _slope_in_base, _slope_in_exponent, broadcasts=True)

@@ -7,7 +7,7 @@ stepped over, ``unique`` spreads the elements of an input, ``apart`` gives each 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -108,10 +108,28 @@ def special(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:
     return arrays
 
 
-def relative(want: np.ndarray) -> np.ndarray:
-    """What two right computations may differ by where numbers of every size stand side by side."""
+def nudged(arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """``special`` arrays with each number moved by a few units in its last place, equal ones by as many.
+
+    Only where one is so large that 1 is lost beside it: elsewhere nothing cancels.
+    """
+    eps = np.finfo(float).eps
+    if not any(np.any(np.isfinite(a) & (np.abs(a) > 1 / eps)) for a in arrays):
+        return tuple(arrays)
+    known = np.unique(SPECIAL)
+    moves = np.random.default_rng(0).uniform(-4, 4, len(known))
+    return tuple(np.asarray(a * (1 + eps * moves[np.searchsorted(known, a)])) for a in arrays)
+
+
+def relative(want: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """What two right computations may differ by where numbers of every size stand side by side.
+
+    That is a fraction of ``want``, unless it is a sum in which huge terms cancelled: what is left of it depends on the
+    order of summation. Then ``near``, the same of ``nudged`` inputs, is somewhere else.
+    """
     with np.errstate(all="ignore"):
-        return np.where(np.isfinite(want), 1e-9 * np.abs(want) + 1e-12, 0)
+        moved = np.where(near == want, 0, np.nan_to_num(np.abs(near - want), nan=np.inf))
+        return np.where(np.isfinite(want), 1e-9 * np.abs(want) + 1e-12 + 16 * moved, 0)
 
 
 @cache

@@ -263,3 +263,11 @@ def test_nothing_sums_to_zero_averages_to_nan_and_has_the_logarithm_of_zero():
     assert np.isnan(x.mean(1).data).all()
     assert x.logsumexp(1).data.tolist() == [-INF, -INF]
     assert np.isnan(F.mse_loss(x, x).item())
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2,)])
+def test_a_half_in_a_tensor_is_a_power_whatever_its_strides(shape):
+    # NumPy takes a root where all exponents are one 0.5: NaN of -inf, and -0.0 of -0.0.
+    power = tensor([-np.inf, -0.0]) ** tensor(np.full(shape, 0.5))
+    np.testing.assert_array_equal(power.data, [np.inf, 0.0])
+    assert not np.signbit(power.data).any()
