@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ __tracebackhide__ = True  # a failure is told by its program; pytest leaves the 
 
 # What two right computations of one float64 number may differ by, relative to the largest number of its array.
 ROUNDING = 1e-12
+BITS: Any = object()  # instead of a tolerance: every bit must be the same, the sign of a zero and that of a NaN too
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,13 @@ class Case:
         outputs = engines.forward(self.engine, self.spec, self.arrays if arrays is None else arrays, self.params)
         return [y for y in outputs if y.dtype.kind == "f"]
 
+    def results(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The outputs' values and each input's gradient, for the case's cotangents, from one call."""
+        return engines.pull_back(self.engine, self.spec, self.arrays, self.params, self.cotangents)
+
     def gradients(self) -> list[np.ndarray]:
         """Each input's gradient, for the case's cotangents."""
-        return engines.pull_back(self.engine, self.spec, self.arrays, self.params, self.cotangents)[1]
+        return self.results()[1]
 
     def second_gradients(self, directions: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The gradients of the gradients weighted by ``directions``: for each input, then for each cotangent."""
@@ -71,25 +76,39 @@ class Case:
         """Fail, with a program that reproduces it, where ``got`` is not ``want``.
 
         Shapes and dtypes first, then where there is NaN or an infinity, then the numbers: to within ``allowed``, by
-        default ``ROUNDING`` of the largest. ``votes`` say what other oracles hold, and are asked only then.
+        default ``ROUNDING`` of the largest, or all ``BITS``, as integers and bools are always. ``votes`` say what other
+        oracles hold, and are asked only then.
         """
         got, want = np.asarray(got), np.asarray(want)
         if got.shape != want.shape or got.dtype != want.dtype:
             failure.fail(
                 self, what, f"shape {got.shape} and dtype {got.dtype}, want {want.shape} and {want.dtype}", votes=votes
             )
-        finite = np.isfinite(want) if want.dtype.kind == "f" else np.ones(want.shape, bool)
-        if allowed is None:
-            allowed = ROUNDING * (1 + np.max(np.abs(want), where=finite, initial=0)) if want.dtype.kind == "f" else 0
+        floating = want.dtype.kind == "f"
+        finite = np.isfinite(want) if floating else np.ones(want.shape, bool)
+        to_the_bit = allowed is BITS or not floating
+        if to_the_bit:
+            allowed = 0.0
+        elif allowed is None:
+            allowed = ROUNDING * (1 + np.max(np.abs(want), where=finite, initial=0))
         with np.errstate(all="ignore"):
-            if want.dtype.kind == "f":
-                error = np.abs(got - want)
-                right = np.where(finite, error <= allowed, (got == want) | (np.isnan(got) & np.isnan(want)))
+            error = np.abs(got - want) if floating else (got != want) * 1.0
+            if to_the_bit:
+                right = _bits(got) == _bits(want)
             else:
-                error, right = (got != want) * 1.0, got == want
+                right = np.where(finite, error <= allowed, (got == want) | (np.isnan(got) & np.isnan(want)))
         ledger.count(self.spec.name, int(np.count_nonzero(want[finite])), _ratio(error, allowed)[finite])
         if not right.all():
             failure.fail(self, what, "", got, want, np.argwhere(~np.atleast_1d(right))[0], votes)
+
+    def is_exact(self, results: Iterable[np.ndarray]) -> bool:
+        """Whether ``results`` had to be rounded nowhere: then no order of adding up can change a bit of them.
+
+        What is constant is chosen, not computed. An affine op adds up products of its inputs and its coefficients;
+        inputs and cotangents have few digits, and a coefficient that has many leaves them in its gradient.
+        """
+        few_digits = all(bool(np.all(finite_differences.dyadic(x))) for x in results)
+        return self.spec.constant or (self.spec.affine and few_digits)
 
     def require(self, holds: bool, what: str, detail: str = "") -> None:
         """Fail, with a program that reproduces it, unless ``holds``."""
@@ -109,6 +128,11 @@ class Case:
         """``compare`` for each input's gradient."""
         for i, (g, w) in enumerate(zip(got, want, strict=True)):
             self.compare(f"the gradient of input {i}", g, w, allowed)
+
+
+def _bits(x: np.ndarray) -> np.ndarray:
+    """The memory of each element of ``x``, as an integer."""
+    return x.view(f"u{x.itemsize}")
 
 
 def _ratio(error: Any, allowed: Any) -> np.ndarray:

@@ -20,7 +20,7 @@ class Engine(Protocol):
         """What the op of an entry makes of ``inputs``; AttributeError where the engine has no such op."""
 
     def leaf(self, array: np.ndarray) -> Any:
-        """A tensor of ``array``, in its layout where the engine can, that requires grad."""
+        """A tensor of ``array``, in its layout where the engine can, that requires grad where its dtype can."""
 
     def constant(self, array: np.ndarray) -> Any:
         """The same, requiring no grad."""

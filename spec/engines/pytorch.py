@@ -31,7 +31,7 @@ class PyTorch:
             return spec.written(op, inputs, {name: _translated(value) for name, value in params.items()})
 
     def leaf(self, array: np.ndarray) -> Any:
-        return self.constant(array).requires_grad_()
+        return self.constant(array).requires_grad_(array.dtype.kind == "f")
 
     def constant(self, array: np.ndarray) -> Any:
         return torch.tensor(np.array(array, order="C"))  # PyTorch takes no negative strides

@@ -23,7 +23,7 @@ class Smolgrad:
         return spec.written(find(spec.name, smolgrad, smolgrad.Tensor), inputs, params)
 
     def leaf(self, array: np.ndarray) -> Any:
-        return self.constant(array).requires_grad_()
+        return self.constant(array).requires_grad_(array.dtype.kind == "f")
 
     def constant(self, array: np.ndarray) -> Any:
         return smolgrad.from_numpy(np.asarray(array))

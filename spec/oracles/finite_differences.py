@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -76,9 +77,9 @@ def slopes(
 
             if affine:
                 slope[i], size, _ = central(1.0)
-                dyadic = _dyadic(slope[i]) and _dyadic(size)
-                exact = exact and dyadic
-                bar[i] = 0.0 if dyadic else 4 * np.finfo(float).eps * size
+                few_digits = dyadic(slope[i]) and dyadic(size)
+                exact = exact and few_digits
+                bar[i] = 0.0 if few_digits else 4 * np.finfo(float).eps * size
             else:
                 (d1, _, j1), (d2, _, j2), (d3, size, j3) = map(central, STEPS)
                 r1, r2 = (4 * d2 - d1) / 3, (4 * d3 - d2) / 3
@@ -92,5 +93,6 @@ def slopes(
     return found
 
 
-def _dyadic(x: float) -> bool:
-    return x * 2.0**30 == np.rint(x * 2.0**30) and abs(x) < 2.0**20
+def dyadic(x: Any) -> Any:
+    """Where ``x`` is a dyadic number of so few digits that sums and products on the way to it were exact."""
+    return (x * 2.0**30 == np.rint(x * 2.0**30)) & (np.abs(x) < 2.0**20)

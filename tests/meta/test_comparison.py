@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spec.case import ROUNDING, Case
+from spec.case import BITS, ROUNDING, Case
 from spec.engines.smolgrad import Smolgrad
 from spec.ops import BY_NAME
 from spec.oracles.finite_differences import Slope
@@ -87,9 +87,27 @@ def test_the_tolerance_is_what_it_says(want: float, allowed: float | None) -> No
 
 
 def test_an_exact_comparison_allows_nothing() -> None:
-    compare([1.0], [1.0], 0.0)
+    compare([1.0, -0.0], [1.0, 0.0], 0.0)
     with pytest.raises(Counterexample):
         compare([1.0 + 2.0**-52], [1.0], 0.0)
+
+
+@pytest.mark.parametrize("got", [1.0 + 2.0**-52, -1.0, NAN], ids=str)
+def test_a_comparison_of_bits_notices_any_bit(got: float) -> None:
+    compare([1.0, NAN, -0.0, INF], [1.0, NAN, -0.0, INF], BITS)
+    with pytest.raises(Counterexample):
+        compare([got], [1.0], BITS)
+
+
+def test_a_comparison_of_bits_tells_zeros_apart() -> None:
+    with pytest.raises(Counterexample, match=r"got: -0\.0\s+want: 0\.0"):
+        compare([-0.0], [0.0], BITS)
+
+
+def test_what_is_exact_has_few_digits_everywhere() -> None:
+    assert case().is_exact([np.array([1.0, -(2.0**-10)]), np.zeros((0, 2)), np.array(3)])
+    assert not case().is_exact([np.ones(2), np.array([1.0, 1 / 3])])
+    assert not case().using(spec=BY_NAME["exp"]).is_exact([np.ones(2)])
 
 
 def test_a_failure_names_the_first_wrong_element() -> None:

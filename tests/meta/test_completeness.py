@@ -82,6 +82,7 @@ CONCERNS = {
     "conventions_at_kinks_are_pytorchs": [spec for spec in DIFFERENTIABLE if spec.kinked],
     "special_values_of_constants_are_pytorchs": [spec for spec in SPECS if spec.constant],
     "values_match_pytorch": SPECS,
+    "layout_of_inputs_and_cotangents_does_not_matter": SPECS,
     "dtypes_of_results_are_pytorchs": SPECS,
 }
 

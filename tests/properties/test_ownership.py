@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from spec import engines
-from spec.case import draw_case
+from spec.case import BITS, draw_case
 from spec.entry import OpSpec
 from spec.generate import values
 from spec.harness import DIFFERENTIABLE, for_each
@@ -39,7 +39,7 @@ def test_gradients_share_no_memory_and_nothing_is_written(engine: Any, spec: OpS
         shared = _shared(gradients, others)
         case.require(not shared, f"after sweep {times}", shared)
     for (name, array), was in zip(others, before, strict=True):
-        case.compare(f"{name} after the sweep", array, was, 0.0)
+        case.compare(f"{name} after the sweep", array, was, BITS)
 
 
 @for_each(DIFFERENTIABLE)
@@ -50,7 +50,7 @@ def test_arguments_changed_after_the_call_do_not_reach_backward(engine: Any, spe
     outputs = engines.floating(engine, engines.apply(engine, spec, leaves, case.params))
     _spoil(case.params)
     gradients = engines.gradients_of(engine, outputs, leaves, [engine.constant(w) for w in case.cotangents])
-    case.compare_gradients([engine.array(g) for g in gradients], case.using(params=kept).gradients(), 0.0)
+    case.compare_gradients([engine.array(g) for g in gradients], case.using(params=kept).gradients(), BITS)
 
 
 def _copied(value: Any) -> Any:
@@ -101,7 +101,7 @@ def test_a_write_between_forward_and_backward_is_refused_or_does_not_matter(
     except RuntimeError as refusal:
         case.require("in place" in str(refusal) or "inplace" in str(refusal), "a refusal that says why", str(refusal))
         return
-    case.compare_gradients([engine.array(g) for g in gradients], case.gradients(), 0.0)
+    case.compare_gradients([engine.array(g) for g in gradients], case.gradients(), BITS)
 
 
 @for_each(DIFFERENTIABLE)
@@ -124,4 +124,4 @@ def test_a_failed_sweep_changes_no_gradient(engine: Any, spec: OpSpec, data: st.
     case.require(refused or not sweep.roots, "a sweep over a value that was written", "was not refused")
     if sweep.roots:
         for x, g in zip(leaves, first, strict=True):
-            case.compare("a gradient that was there before", engine.array(x.grad), g, 0.0)
+            case.compare("a gradient that was there before", engine.array(x.grad), g, BITS)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from spec import engines
-from spec.case import draw_case
+from spec.case import BITS, draw_case
 from spec.entry import OpSpec
 from spec.generate import values
 from spec.harness import DIFFERENTIABLE, for_each
@@ -27,7 +27,7 @@ def test_a_subset_of_inputs_gets_the_same_gradients(engine: Any, spec: OpSpec, d
     wanted = [inputs[i] for i in sorted(chosen)]
     got = engines.gradients_of(engine, outputs, wanted, _tensors(engine, case.cotangents))
     whole = case.gradients()
-    case.compare_gradients([engine.array(g) for g in got], [whole[i] for i in sorted(chosen)], 0.0)
+    case.compare_gradients([engine.array(g) for g in got], [whole[i] for i in sorted(chosen)], BITS)
 
 
 @for_each(DIFFERENTIABLE)
@@ -100,5 +100,5 @@ def test_sweeps_add_up(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
 def test_the_same_call_gives_the_same_bits(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
     case = draw_case(data, engine, spec)
     for again, first in zip(case.floating_outputs(), case.floating_outputs(), strict=True):
-        case.compare("an output, again", again, first, 0.0)
-    case.compare_gradients(case.gradients(), case.gradients(), 0.0)
+        case.compare("an output, again", again, first, BITS)
+    case.compare_gradients(case.gradients(), case.gradients(), BITS)
