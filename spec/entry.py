@@ -45,7 +45,7 @@ class ErrorInput:
     error: type[Exception]
     match: str
     dtype: Any = "float64"
-    theirs: type[Exception] | None = None  # what PyTorch raises, where that says less
+    theirs: type[Exception] | None = None  # what PyTorch raises, where that says less, or refuses what is not offered
 
 
 def plainly(op: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -69,6 +69,7 @@ class OpSpec:
     unique: bool = False  # no two elements of one input may be equal
     apart: bool = False  # no element of one input may equal one of another
     constant: bool = False  # piecewise constant: its outputs are bools or integers and have no gradient
+    integer: bool = False  # its inputs hold integers or bools, and floats are refused
     written: Callable[[Any, Sequence[Any], dict[str, Any]], Any] = plainly  # how a call of it is written
     errors: tuple[ErrorInput, ...] = ()
     ref: Callable[..., Any] | None = None  # the oracle, where it is not PyTorch's op of the same name

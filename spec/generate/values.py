@@ -26,6 +26,8 @@ _FROM_POLE = 16  # steps that values keep from a pole, so that finite difference
 _ZIGZAG = np.array([(i + 1) // 2 * (1 if i % 2 else -1) for i in range(2 * _WIDEST)])
 _CODES = np.concatenate([_ZIGZAG[:17]] * 6 + [_ZIGZAG[17:121], _ZIGZAG[-50:]])
 
+WHOLE = st.sampled_from(["int64", "bool", "int32", "uint8"])
+
 
 @cache
 def integer_array(shape: Shape) -> st.SearchStrategy[np.ndarray]:
@@ -63,7 +65,9 @@ def _folded(steps: np.ndarray, gap: int) -> np.ndarray:
 
 
 def inputs(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:
-    """A float64 array an input, at which ``spec`` is smooth."""
+    """A float64 array an input, at which ``spec`` is smooth; where floats are refused, integers and bools."""
+    if spec.integer:
+        return [_whole(draw(integer_array(shape)), draw(WHOLE)) for shape in call.shapes]
     count = len(call.shapes)
     arrays = []
     for i, (shape, domain) in enumerate(zip(call.shapes, spec.domains(call), strict=True)):
@@ -73,6 +77,12 @@ def inputs(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:
         gap = max(int(spec.unique), math.ceil(domain.spread / STEP))
         arrays.append(in_domain(steps, domain, gap))
     return arrays
+
+
+def _whole(steps: np.ndarray, dtype: str) -> np.ndarray:
+    """``steps`` in ``dtype``; as bools, the odd ones."""
+    whole = steps & 1 if dtype == "bool" else steps
+    return np.asarray(whole.astype(dtype))  # NumPy's 0-d results are no arrays
 
 
 def at_kinks(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:
@@ -90,6 +100,7 @@ def at_kinks(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:
 
 # Huge and tiny are powers of two: their products are exact, so that a fused multiply-add leaves no residue of its own.
 _HUGE, _TINY = 2.0**500, 2.0**-1000
+SPECIAL_INTEGERS = np.array([0, -1, 1, np.iinfo(np.int64).min, np.iinfo(np.int64).max])
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, _HUGE, -_HUGE, _TINY, 0.5, 2.0])
 
 
@@ -97,13 +108,15 @@ def special(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:
     """Arrays of what arithmetic is special about: signed zeros, infinities, NaN, subnormal, huge and tiny numbers.
 
     What multiplies a lane that is divided by its spread stays finite: of an infinity there the gradient is a difference
-    of infinities, and its sign a matter of the order of subtraction.
+    of infinities, and its sign a matter of the order of subtraction. Where floats are refused, it is integers that are
+    special: the least and the largest.
     """
     domains = spec.domains(call)
     divides = any(domain.spread for domain in domains)
     arrays = []
     for shape, domain in zip(call.shapes, domains, strict=True):
         choices = SPECIAL[np.isfinite(SPECIAL)] if divides and not domain.spread else SPECIAL
+        choices = SPECIAL_INTEGERS if spec.integer else choices
         arrays.append(np.asarray(choices[np.mod(draw(integer_array(shape)), len(choices))]))
     return arrays
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,13 @@ NOT_A_TENSOR = (ErrorInput((), {"input": [1.0, 2.0]}, TypeError, r"needs a Tenso
 
 PAIR = DO_NOT_BROADCAST
 ARITHMETIC = (*PAIR, ErrorInput(((2,),), {"other": "3"}, TypeError, r"needs a Tensor, got str"))
+
+BITWISE = (
+    *(replace(wrong, dtype="int64") for wrong in ARITHMETIC),
+    ErrorInput(
+        ((2,), (2,)), {}, NotImplementedError, r"needs integers or bools, got float64", theirs=NotImplementedError
+    ),
+)
 
 
 @st.composite
@@ -107,4 +115,8 @@ SPECS = [
     ),
     OpSpec("clone", elementwise(), affine=True, errors=NOT_A_TENSOR),
     *(OpSpec(name, elementwise(2), constant=True, errors=ARITHMETIC) for name in ("eq", "ne", "lt", "le", "gt", "ge")),
+    *(
+        OpSpec(name, elementwise(2), constant=True, integer=True, errors=BITWISE)
+        for name in ("bitwise_and", "bitwise_or")
+    ),
 ]

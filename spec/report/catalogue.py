@@ -56,7 +56,7 @@ def inputs(spec: OpSpec) -> str:
 
 def facts(spec: OpSpec) -> Iterator[str]:
     """What the entry says of the function, a few words each."""
-    yield from (fact for fact in ("affine", "unique", "apart", "constant") if getattr(spec, fact))
+    yield from (fact for fact in ("affine", "unique", "apart", "constant", "integer") if getattr(spec, fact))
     if callable(spec.domain):
         yield "kinks by call"
     elif isinstance(spec.domain, tuple):

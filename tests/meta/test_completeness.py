@@ -49,7 +49,6 @@ NO_ENTRY = {
     **dict.fromkeys(("backward", "detach", "item", "numpy", "requires_grad_"), "no op: about the graph or the array"),
     **dict.fromkeys(("add_", "sub_", "mul_", "div_", "copy_", "zero_"), "in place: tests/regressions/test_in_place.py"),
     **dict.fromkeys(("to", "float", "double"), "a cast: tests/regressions/test_promotion.py"),
-    **dict.fromkeys(("bitwise_and", "bitwise_or"), "of bools and integers alone: tests/regressions/test_formulas.py"),
     "sign": "its gradient is 0 everywhere, so there is nothing to compare: tests/regressions/test_nonsmooth.py",
 }
 

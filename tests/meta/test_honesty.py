@@ -217,7 +217,27 @@ def test_ties_that_are_not_stated_are_caught(name: str) -> None:
     assert fails(vjp, ENGINE, replace(BY_NAME[name], unique=False, apart=False), max_examples=200)
 
 
-# --- constants --------------------------------------------------------------------------------------------------------
+# --- integers and constants -------------------------------------------------------------------------------------------
+
+
+def check_integer(spec: OpSpec) -> None:
+    """Floats are refused."""
+    floats = _at(spec, _some_call(spec, lambda call: True), [np.ones(2)] * 2)
+    try:
+        floats.outputs()
+    except NotImplementedError:
+        return
+    raise Lie(f"{spec.name} takes floats")
+
+
+@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.integer], ids=repr)
+def test_what_is_said_to_refuse_floats_does(spec: OpSpec) -> None:
+    check_integer(spec)
+
+
+def test_what_is_falsely_said_to_refuse_floats_is_caught() -> None:
+    with pytest.raises(Lie, match="takes floats"):
+        check_integer(BY_NAME["eq"])
 
 
 def check_constant(spec: OpSpec) -> None:

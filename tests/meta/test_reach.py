@@ -231,6 +231,21 @@ def test_special_values() -> None:
     assert missing(found, features) == []
 
 
+def test_integers_and_bools_where_floats_are_refused() -> None:
+    call = Call(((4,), (4,)), {})
+    features: Features = {
+        "integers": lambda xs: all(x.dtype == np.int64 for x in xs),
+        "bools": lambda xs: all(x.dtype == bool for x in xs),
+        "both bools in one": lambda xs: xs[0].dtype == bool and len({*xs[0]}) == 2,
+        "negative ones": lambda xs: xs[0].min() < 0,
+        "two dtypes": lambda xs: xs[0].dtype != xs[1].dtype,
+    }
+    assert missing(drawn_by(values.inputs, an_op(integer=True), call), features) == []
+    ends = np.iinfo(np.int64)
+    features = {"the least": lambda xs: ends.min in xs[0], "the largest beside 0": lambda xs: {ends.max, 0} <= {*xs[0]}}
+    assert missing(drawn_by(values.special, an_op(integer=True), call), features) == []
+
+
 def test_cotangents() -> None:
     features: Features = {
         "one-hot": lambda w: np.count_nonzero(w) == 1,
