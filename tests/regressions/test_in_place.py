@@ -9,15 +9,7 @@ import pytest
 
 import smolgrad
 from smolgrad import functional as F
-
-
-def leaf(values, dtype="float64"):
-    return smolgrad.tensor(np.array(values, dtype), requires_grad=True)
-
-
-def tensor(values):
-    return smolgrad.tensor(np.array(values, "float64"))
-
+from tests.regressions.tensors import leaf, tensor
 
 W = [3.0, 5.0]
 

@@ -5,20 +5,7 @@ import pytest
 
 import smolgrad
 from smolgrad import functional as F
-
-
-def leaf(values, dtype="float64"):
-    return smolgrad.tensor(np.array(values, dtype), requires_grad=True)
-
-
-def tensor(values):
-    return smolgrad.tensor(np.array(values, "float64"))
-
-
-def uneven(shape):
-    values = np.arange(1.0, 1 + np.prod(shape))
-    return np.where(values % 3 == 0, -values, values).reshape(shape)
-
+from tests.regressions.tensors import leaf, tensor, uneven
 
 CUBE = (3, 3, 3)
 MASK = np.zeros(CUBE, bool)

@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 import smolgrad
 from smolgrad import enable_grad, is_grad_enabled, no_grad
 from smolgrad import functional as F
-
-
-def leaf(values, dtype="float64"):
-    return smolgrad.tensor(np.array(values, dtype), requires_grad=True)
-
+from tests.regressions.tensors import leaf
 
 MODES = {True: enable_grad, False: no_grad}
 X = leaf([1.0, 2.0])

@@ -5,15 +5,7 @@ import pytest
 import torch
 
 import smolgrad
-
-
-def leaf(values, dtype="float64"):
-    return smolgrad.tensor(np.array(values, dtype), requires_grad=True)
-
-
-def tensor(values):
-    return smolgrad.tensor(np.array(values, "float64"))
-
+from tests.regressions.tensors import leaf, tensor
 
 NAN = float("nan")
 KINKS = [

@@ -7,15 +7,7 @@ import pytest
 
 import smolgrad
 from smolgrad import functional as F
-
-
-def leaf(values, dtype="float64"):
-    return smolgrad.tensor(np.array(values, dtype), requires_grad=True)
-
-
-def tensor(values):
-    return smolgrad.tensor(np.array(values, "float64"))
-
+from tests.regressions.tensors import leaf, tensor
 
 A, B = np.array([[1.0, 2.0], [3.0, 5.0]]), np.array([[2.0, 0.5], [1.0, 4.0]])
 W = np.array([[3.0, -5.0], [7.0, 2.0]])

@@ -8,10 +8,7 @@ import torch
 
 import smolgrad
 from smolgrad import functional as F
-
-
-def leaf(values, dtype="float64"):
-    return smolgrad.tensor(np.array(values, dtype), requires_grad=True)
+from tests.regressions.tensors import leaf
 
 
 def constant(values, dtype="float32"):

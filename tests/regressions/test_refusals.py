@@ -7,15 +7,7 @@ import pytest
 
 import smolgrad
 from smolgrad import functional as F
-
-
-def leaf(values, dtype="float64"):
-    return smolgrad.tensor(np.array(values, dtype), requires_grad=True)
-
-
-def tensor(values, dtype="float64"):
-    return smolgrad.tensor(np.array(values, dtype))
-
+from tests.regressions.tensors import leaf, tensor
 
 M = leaf([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 V, INTS, BOOLS = leaf([1.0, 2.0]), tensor([1, 0], "int64"), tensor([True, False], "bool")

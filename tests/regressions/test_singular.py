@@ -10,15 +10,7 @@ import torch
 
 import smolgrad
 from smolgrad import functional as F
-
-
-def leaf(values, dtype="float64"):
-    return smolgrad.tensor(np.array(values, dtype), requires_grad=True)
-
-
-def tensor(values):
-    return smolgrad.tensor(np.array(values, "float64"))
-
+from tests.regressions.tensors import leaf, tensor
 
 INF, NAN = float("inf"), float("nan")
 

@@ -11,16 +11,9 @@ import numpy as np
 import pytest
 
 import smolgrad
+from tests.regressions.tensors import leaf, tensor
 
 ROOT = Path(smolgrad.__file__).parents[1]
-
-
-def leaf(values, dtype="float64"):
-    return smolgrad.tensor(np.array(values, dtype), requires_grad=True)
-
-
-def tensor(values, dtype="float64"):
-    return smolgrad.tensor(np.array(values, dtype))
 
 
 # --- construction -----------------------------------------------------------------------------------------------------

@@ -12,18 +12,11 @@ import pytest
 
 import smolgrad
 from smolgrad.autograd import Primitive
+from tests.regressions.tensors import leaf, tensor
 
 DEPTH = 100_000
 
 ROOT = Path(smolgrad.__file__).parents[1]
-
-
-def leaf(values, dtype="float64"):
-    return smolgrad.tensor(np.array(values, dtype), requires_grad=True)
-
-
-def tensor(values):
-    return smolgrad.tensor(np.array(values, "float64"))
 
 
 @contextmanager
