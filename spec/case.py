@@ -50,7 +50,13 @@ class Case:
 
     def results(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The outputs' values and each input's gradient, for the case's cotangents, from one call."""
-        return engines.pull_back(self.engine, self.spec, self.arrays, self.params, self.cotangents)
+        engine = self.engine
+        with np.errstate(all="ignore"):
+            leaves = [engine.leaf(a) for a in self.arrays]
+            outputs = engines.apply(engine, self.spec, leaves, self.params)
+            seeds = [engine.constant(w) for w in self.cotangents]
+            gradients = engines.gradients_of(engine, engines.floating(engine, outputs), leaves, seeds)
+        return [engine.array(y) for y in outputs], [engine.array(g) for g in gradients]
 
     def gradients(self) -> list[np.ndarray]:
         """Each input's gradient, for the case's cotangents."""
@@ -58,7 +64,13 @@ class Case:
 
     def second_gradients(self, directions: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The gradients of the gradients weighted by ``directions``: for each input, then for each cotangent."""
-        return engines.second_pull_back(self.engine, self.spec, self.arrays, self.params, self.cotangents, directions)
+        engine = self.engine
+        with np.errstate(all="ignore"):
+            leaves, seeds = [engine.leaf(a) for a in self.arrays], [engine.leaf(w) for w in self.cotangents]
+            outputs = engines.floating(engine, engines.apply(engine, self.spec, leaves, self.params))
+            first = engines.gradients_of(engine, outputs, leaves, seeds, create_graph=True)
+            second = engines.gradients_of(engine, first, [*leaves, *seeds], [engine.constant(v) for v in directions])
+        return [engine.array(g) for g in second]
 
     def slopes(self) -> list[finite_differences.Slope]:
         """The gradients by finite differences."""

@@ -58,6 +58,11 @@ def as_list(op: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
     return op(list(inputs), **params)
 
 
+def by_position(op: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+    """``op(a, b, value)``: where PyTorch's functions and methods name a parameter differently."""
+    return op(*inputs, *params.values())
+
+
 @dataclass(frozen=True)
 class OpSpec:
     """Facts about one op; see docs/adding-an-op.md for each field by example."""

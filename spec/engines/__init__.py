@@ -10,6 +10,9 @@ import numpy as np
 
 from ..entry import OpSpec
 
+# How an engine refuses a call. Anything else that it raises is an error of its own.
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError)
+
 
 class Engine(Protocol):
     """What the specification asks of an engine. PyTorch, the oracle, is one too."""
@@ -70,21 +73,6 @@ def forward(engine: Engine, spec: OpSpec, arrays: Sequence[np.ndarray], params: 
         return [engine.array(y) for y in apply(engine, spec, [engine.constant(a) for a in arrays], params)]
 
 
-def pull_back(
-    engine: Engine,
-    spec: OpSpec,
-    arrays: Sequence[np.ndarray],
-    params: dict[str, Any],
-    cotangents: Sequence[np.ndarray],
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The values of a call's outputs, and each input's gradient for ``cotangents``, one a floating output."""
-    with np.errstate(all="ignore"):
-        leaves = [engine.leaf(a) for a in arrays]
-        outputs = apply(engine, spec, leaves, params)
-        gradients = gradients_of(engine, floating(engine, outputs), leaves, [engine.constant(w) for w in cotangents])
-    return [engine.array(y) for y in outputs], [engine.array(g) for g in gradients]
-
-
 def gradients_of(
     engine: Engine, outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], **options: Any
 ) -> list[Any]:
@@ -96,23 +84,6 @@ def gradients_of(
     return [
         engine.constant(np.zeros_like(engine.array(x))) if g is None else g for g, x in zip(found, inputs, strict=True)
     ]
-
-
-def second_pull_back(
-    engine: Engine,
-    spec: OpSpec,
-    arrays: Sequence[np.ndarray],
-    params: dict[str, Any],
-    cotangents: Sequence[np.ndarray],
-    directions: Sequence[np.ndarray],
-) -> list[np.ndarray]:
-    """The gradients, weighted by ``directions``, of a call's gradients: for each input, then for each cotangent."""
-    with np.errstate(all="ignore"):
-        leaves, seeds = [engine.leaf(a) for a in arrays], [engine.leaf(w) for w in cotangents]
-        outputs = floating(engine, apply(engine, spec, leaves, params))
-        first = gradients_of(engine, outputs, leaves, seeds, create_graph=True)
-        second = gradients_of(engine, first, [*leaves, *seeds], [engine.constant(v) for v in directions])
-    return [engine.array(g) for g in second]
 
 
 class Backward:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ..entry import Call, ErrorInput, OpSpec, as_list
+from ..entry import Call, ErrorInput, OpSpec, as_list, by_position
 from ..generate import shapes
 from .common import elementwise, wrong_axes
 
@@ -102,7 +102,7 @@ SPECS = [
         "reshape",
         reshapes(),
         affine=True,
-        written=lambda op, xs, params: op(xs[0], params["shape"]),
+        written=by_position,
         errors=(
             ErrorInput(
                 ((2, 3),), {"shape": (4,)}, RuntimeError, r"shape \(4,\) does not fit an input of shape \(2, 3\)"
@@ -117,7 +117,7 @@ SPECS = [
         "permute",
         permutations(),
         affine=True,
-        written=lambda op, xs, params: op(xs[0], params["dims"]),
+        written=by_position,
         errors=(
             ErrorInput(((2, 3),), {"dims": (0,)}, RuntimeError, r"got 1 dims for an input of 2 dimensions"),
             ErrorInput(((2, 3),), {"dims": (0, 0)}, RuntimeError, r"dim 0 is named twice"),
@@ -141,7 +141,7 @@ SPECS = [
         "Tensor.expand",
         expansions(),
         affine=True,
-        written=lambda op, xs, params: op(xs[0], params["sizes"]),
+        written=by_position,
         errors=(
             ErrorInput(((2, 3),), {"sizes": (3,)}, RuntimeError, r"expand\(\): sizes \(3,\) do not fit"),
             ErrorInput(((2, 3),), {"sizes": (4, 3)}, RuntimeError, r"do not fit an input of shape \(2, 3\)"),
@@ -152,7 +152,7 @@ SPECS = [
         "squeeze",
         squeezes(),
         affine=True,
-        written=lambda op, xs, params: op(xs[0], params["dim"]),
+        written=by_position,
         errors=(
             ErrorInput(((2, 1),), {"dim": 2}, IndexError, r"dim 2 is out of range"),
             ErrorInput(((2, 1),), {"dim": (1, 1)}, RuntimeError, r"dim 1 is named twice"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from ..engines import REFUSALS
 from . import ledger
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _outputs_with_gradient(case: Case) -> list[str]:
     """What the outputs that the case has cotangents for are called; none where the call itself fails."""
     try:
         outputs = case.outputs()
-    except Exception:  # the program shows it
+    except REFUSALS:  # the program shows it
         return []
     names = ["y"] if len(outputs) == 1 else [f"y[{i}]" for i in range(len(outputs))]
     found = [name for name, y in zip(names, outputs, strict=True) if y.dtype.kind == "f"]
