@@ -76,6 +76,15 @@ class Case:
         """The gradients by finite differences."""
         return finite_differences.slopes(self.floating_outputs, self.arrays, self.cotangents, self.spec.affine)
 
+    def second_slopes(self, directions: Sequence[np.ndarray]) -> list[finite_differences.Slope]:
+        """The second gradients by finite differences of the gradients, every element of inputs and cotangents."""
+        count = len(self.arrays)
+
+        def gradients(moved: Sequence[np.ndarray]) -> list[np.ndarray]:
+            return self.using(arrays=tuple(moved[:count]), cotangents=tuple(moved[count:])).gradients()
+
+        return finite_differences.slopes(gradients, [*self.arrays, *self.cotangents], directions, self.spec.affine)
+
     def named(self, i: int) -> str:
         """The name of the ``i``-th of inputs and, after them, cotangents."""
         return f"input {i}" if i < len(self.arrays) else f"cotangent {i - len(self.arrays)}"

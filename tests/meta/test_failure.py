@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,10 +16,13 @@ from spec.case import ROUNDING, Case, draw_case
 from spec.engines.pytorch import PyTorch
 from spec.engines.smolgrad import Smolgrad
 from spec.entry import OpSpec
+from spec.faults.generic import FAULTS, planted
+from spec.faults.killing import lightly, primitives
 from spec.generate.layouts import LAYOUTS
-from spec.ops import SPECS
+from spec.ops import BY_NAME, SPECS
 from spec.oracles.differences import difference
-from spec.report import failure
+from spec.report import failure, ledger
+from tests.parity import test_numbers
 
 PLAIN = (np.array, *LAYOUTS)
 
@@ -63,6 +68,35 @@ def test_program_shows_the_case(spec: OpSpec, data: st.DataObject) -> None:
         assert failure.program(case, "torch").startswith("# PyTorch differs here (spec/oracles/differences.py): ")
     else:
         assert_shows(case, "torch")
+
+
+@pytest.mark.parametrize("op", ["mul", "exp", "functional.softmax"])
+@pytest.mark.parametrize(
+    ("test", "fault", "voter"),
+    [
+        (test_numbers.test_gradients_match_pytorch, "doubled", "finite differences"),
+        (
+            test_numbers.test_second_derivatives_match_pytorch,
+            "not_differentiable",
+            "finite differences of the gradient",
+        ),
+    ],
+    ids=["gradients", "second derivatives"],
+)
+def test_finite_differences_side_with_pytorch_against_a_wrong_rule(test: Any, fault: str, voter: str, op: str) -> None:
+    spec = BY_NAME[op]
+    (primitive,) = primitives(Smolgrad(), spec)
+    # What is compared with a fault planted does not count in the run's ledger.
+    with (
+        patch.object(ledger, "lines", {}),
+        planted(FAULTS[fault], primitive),
+        pytest.raises(failure.Counterexample) as told,
+    ):
+        lightly(test)(engine=Smolgrad(), spec=spec)
+    names = ("got", "want", voter)
+    got, want, vote = (float(re.findall(rf"^    {name}: (.*)$", str(told.value), re.MULTILINE)[0]) for name in names)
+    assert vote == pytest.approx(want)
+    assert got != pytest.approx(want)
 
 
 PARAMS = {
