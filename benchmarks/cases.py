@@ -213,13 +213,13 @@ def cases() -> list[Case]:
             "embedding", "2048 of 1024x64", ((1024, 64),),
             lambda lib, w, i: lib.functional.embedding(i, w), lambda _, w, i: w[i], pick_rows, (_whole(1024, 2048),),
         ),
-        Case("index", "slices of 512x512", big, lambda _, x: x[1:-1, ::2], lambda _, x: x[1:-1, ::2], slices),
+        Case("x[slices]", "512x512", big, lambda _, x: x[1:-1, ::2], lambda _, x: x[1:-1, ::2], slices),
         Case(
-            "index", "256 rows of 512x512", big,
+            "x[rows]", "256 of 512x512", big,
             lambda _, x, i: x[i], lambda _, x, i: x[i], pick_once, (np.random.default_rng(1).permutation(512)[:256],),
         ),
         Case(
-            "index", "mask of 512x512", big,
+            "x[mask]", "512x512", big,
             lambda _, x, m: x[m], lambda _, x, m: x[m], pick_once, (np.random.default_rng(1).random((512, 512)) < 0.5,),
         ),
         Case(

@@ -25,7 +25,7 @@ def fresh(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def resident_growth(function: Callable[[], Any]) -> int | None:
     """By how many bytes the resident set grew at its peak while ``function`` ran; None where Linux does not tell."""
-    if not STATUS.exists():
+    if not CLEAR.exists():
         return None
     CLEAR.write_text("5")  # lets the peak begin at what is resident now: proc(5)
     before = _status("VmRSS")

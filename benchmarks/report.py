@@ -68,9 +68,9 @@ def show_environment(found: dict[str, Any]) -> None:
         lines.append("PyTorch: {capability}, threads: {threads}".format(**found["torch"]))
     switches = (f"{name} is {value or 'unset'}" for name, value in found["switches"].items())
     lines.append(", ".join(switches))
-    lines.append("times are CPU times, with the garbage collector off where a table does not say otherwise")
+    lines.append("times are CPU times; the garbage collector is on where a table does not say otherwise")
     for line in lines:
-        console.print(line, markup=False)
+        console.print(line, markup=False, soft_wrap=True)
     for name in found["missing"]:
         hint = 'pip install -e ".[benchmarks]"'
         console.print(f"[yellow]{name} is not installed, so nothing is shown beside it:[/yellow] {escape(hint)}")

@@ -30,7 +30,7 @@ Contender = tuple[Callable[[], Any], Callable[[], Sequence[Any]]]  # a step, whi
 
 
 def run(quick: bool) -> Result:
-    """A row a contender: time beside smolgrad's, and the peak of memory in a process of its own."""
+    """A row a contender: its time, smolgrad's beside it, and the peak of memory in a process of its own."""
     found = {name: make(SIZES) for name, make in CONTENDERS.items() if name != "PyTorch" or peer("torch")}
     steps = {name: step for name, (step, _) in found.items()}
     losses = {name: [step() for _ in range(STEPS)] for name, step in steps.items()}
@@ -40,7 +40,7 @@ def run(quick: bool) -> Result:
     times = interleaved(steps, QUICK if quick else FULL)
     for name in track(found, "step", console=console, transient=True):
         resident = fresh(peak, name)
-        row = {"contender": name, "ms": min(times[name]) * 1e3, "÷ smolgrad": ratio(times, name, "smolgrad")}
+        row = {"contender": name, "ms": min(times[name]) * 1e3, "smolgrad ÷ it": ratio(times, "smolgrad", name)}
         rows.append(row | {"resident MB": resident and resident / 1e6})
     return Result(TITLE, rows, [])
 

@@ -36,11 +36,12 @@ class Ratio:
         return f"{self.median:.2f} ±{(self.high - self.low) / 2:.2f}"
 
 
-def interleaved(contenders: dict[str, Callable[[], Any]], effort: Effort, collector: bool = False) -> Times:
+def interleaved(contenders: dict[str, Callable[[], Any]], effort: Effort, collector: bool = True) -> Times:
     """The CPU seconds of a call, one number a block, of each contender.
 
     They take turns block by block, and another one begins each time. It is the CPU time of the process, with what its
-    threads take and without what other processes do; ``collector`` says whether the garbage collector is on.
+    threads take and without what other processes do. The garbage ``collector`` is on, as in a program: a contender
+    whose records lie on cycles has to wait for it.
     """
     number = {name: _calls_that_last(call, effort.seconds) for name, call in contenders.items()}
     times: Times = {name: [] for name in contenders}

@@ -136,13 +136,14 @@ def test_memory_that_is_not_linear_is_noticed() -> None:
 # --- how it measures --------------------------------------------------------------------------------------------------
 
 
-def test_contenders_take_turns_with_the_collector_off() -> None:
+@pytest.mark.parametrize("collector", [True, False])
+def test_contenders_take_turns(collector: bool) -> None:
     turns: list[tuple[str, bool]] = []
     effort = timing.Effort(blocks=3, seconds=1e-9)  # every block is a call
     contenders = {name: lambda name=name: turns.append((name, gc.isenabled())) for name in "abc"}
-    times = timing.interleaved(contenders, effort)
+    times = timing.interleaved(contenders, effort, collector)
     assert [name for name, _ in turns[-9:]] == list("abcbcacab")
-    assert not any(on for _, on in turns[-9:])
+    assert {on for _, on in turns[-9:]} == {collector}
     assert gc.isenabled()
     assert {name: len(blocks) for name, blocks in times.items()} == dict.fromkeys("abc", 3)
 
@@ -156,7 +157,8 @@ def test_a_ratio_is_taken_block_by_block() -> None:
 def test_a_peak_is_that_of_the_function(peak: Any) -> None:
     np.ones(2**24)  # 128 MiB, before it
     found = peak(lambda: np.ones(2**23).sum())  # 64 MiB, let go before it ends
-    assert found == pytest.approx(64 * 2**20, rel=0.05)
+    untold = peak is memory.resident_growth and not memory.CLEAR.exists()  # of Linux alone
+    assert found is None if untold else found == pytest.approx(64 * 2**20, rel=0.05)
 
 
 def test_a_process_of_its_own_that_fails_is_told_of() -> None:
