@@ -743,16 +743,11 @@ def leaving_a_mode_records_again() -> Planted:
 def a_generator_keeps_its_mode_between_steps() -> Planted:
     """A decorated generator is in its mode from the first step to the last."""
 
-    class Whole(autograd._InMode):
-        def send(self, value: Any) -> Any:
-            self.mode.__enter__()
-            try:
-                return self.generator.send(value)
-            except StopIteration:
-                self.mode.__exit__()
-                raise
+    def whole(mode: Any, generator: Any) -> Any:
+        with mode:
+            return (yield from generator)
 
-    return patch.object(autograd, "_InMode", Whole)
+    return patch.object(autograd, "_InMode", whole)
 
 
 # --- optimizers and modules -------------------------------------------------------------------------------------------
