@@ -376,8 +376,10 @@ def _pull_back(node: Node, cotangent: Any, cotangents: _Cotangents, retain_graph
     primitive, inputs, static = cast("Primitive", node._primitive), node._inputs or (), node._static or {}
     if not retain_graph:
         node._inputs = node._static = node._former = None
-    values = inputs if create_graph else [x._data if isinstance(x, Node) else x for x in inputs]
-    given = (cotangent, node if create_graph else node._data, *values)
+    given = [cotangent, node, *inputs] if create_graph else [cotangent, node._data]
+    if not create_graph:
+        for x in inputs:
+            given.append(x._data if isinstance(x, Node) else x)
     for position, x in enumerate(inputs):
         if not isinstance(x, Node) or x not in cotangents:
             continue

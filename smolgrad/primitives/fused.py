@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import Primitive
+from ..autograd import Node, Primitive
 from .elementwise import exp, sqrt, where
 from .indexing import Index, _put
 from .linalg import _matmul
@@ -43,7 +43,11 @@ def _surprise(x: np.ndarray, lane: int, index: Index, kept: np.ndarray) -> Any:
 def _surprise_back(g: Any, _y: Any, x: Any, *, lane: int, index: Index, kept: np.ndarray) -> Any:
     # d/dx (logsumexp(x) - x[target]) = softmax(x), less 1 at the target.
     g = where(kept, g, 0)
-    return softmax(x, lane=lane) * _spread(g, x, (lane,)) - _put(g, index=index, shape=x.shape)
+    slope = softmax(x, lane=lane) * _spread(g, x, (lane,))
+    if isinstance(slope, Node):
+        return slope - _put(g, index=index, shape=x.shape)
+    slope[index] -= g  # the place of each sample is its own
+    return slope
 
 
 # The loss of each sample: ``index`` picks its target's logit, and one that is not ``kept`` loses nothing.

@@ -12,6 +12,7 @@ from .operands import Number, cast, integer, tensor
 from .shape import reshape
 
 Index = tuple[Any, ...]
+_FEW = 2048  # up to so many values, finding flat places costs more than it saves
 
 
 def _scatter_add(buffer: np.ndarray, index: Index, values: np.ndarray) -> None:
@@ -19,11 +20,14 @@ def _scatter_add(buffer: np.ndarray, index: Index, values: np.ndarray) -> None:
     if not any(isinstance(i, np.ndarray) and i.dtype != bool for i in index):
         buffer[index] += values  # slices, integers and masks name no place twice
         return
-    # NumPy's add.at is fast for flat places alone. They are found by picking from the places themselves, which spells
-    # every row one way, negative or not.
+    if buffer.ndim == 1 or values.size <= _FEW:
+        np.add.at(buffer, index, values)
+        return
+    # NumPy's add.at is fast for flat places alone. In them every row is spelled one way, negative or not.
     k = len(index)
     if all(isinstance(i, np.ndarray) and i.dtype != bool for i in index):
-        rows, width = np.arange(_product(buffer.shape[:k])).reshape(buffer.shape[:k])[index], _product(buffer.shape[k:])
+        rows = np.ravel_multi_index(np.broadcast_arrays(*index), buffer.shape[:k], mode="wrap")
+        width = _product(buffer.shape[k:])
         places = rows.reshape(-1, 1) * width + np.arange(width)
     else:
         places = np.arange(buffer.size).reshape(buffer.shape)[index]
