@@ -146,10 +146,16 @@ def relative(want: np.ndarray, near: np.ndarray) -> np.ndarray:
 
 
 @cache
-@st.composite
-def cotangents(draw: Any, shape: Shape) -> np.ndarray:
+def cotangents(shape: Shape) -> st.SearchStrategy[np.ndarray]:
     """A cotangent of ``shape``: drawn, hardly ever of ones, shrinking to a one-hot one."""
-    weights = np.asarray(draw(integer_array(shape)) * STEP)
-    if weights.size and not weights.any():
-        weights.reshape(-1)[draw(st.integers(0, weights.size - 1))] = 1
-    return np.ones(shape) if draw(st.integers(0, 15)) == 15 else weights
+    size = math.prod(shape)
+
+    def weights(codes: bytes) -> np.ndarray:  # one an element, and one for all: a draw is one choice
+        if codes[-1] >= 240:
+            return np.ones(shape)
+        found = _CODES[np.frombuffer(codes[:-1], np.uint8)] * STEP
+        if size and not found.any():
+            found[codes[-1] % size] = 1
+        return found.reshape(shape)
+
+    return st.binary(min_size=size + 1, max_size=size + 1).map(weights)
