@@ -25,8 +25,9 @@ class Domain:
     """Where an op is smooth in one input.
 
     ``low`` and ``high`` bound the open interval that finite differences can cope with; ``kinks`` are the points in it
-    at which the op is continuous and its slope jumps, ``poles`` those near which it is unbounded. ``spread`` is the
-    least difference that two elements of a lane must have, where the op divides by a lane's spread or norm.
+    at which the op is continuous and its slope jumps (or, of a constant one, its value), ``poles`` those near which it
+    is unbounded. ``spread`` is the least difference that two elements of a lane must have, where the op divides by a
+    lane's spread or norm.
     """
 
     low: float = -math.inf
@@ -73,7 +74,7 @@ class OpSpec:
     affine: bool = False  # in each input separately
     unique: bool = False  # no two elements of one input may be equal
     apart: bool = False  # no element of one input may equal one of another
-    constant: bool = False  # piecewise constant: its outputs are bools or integers and have no gradient
+    constant: bool = False  # piecewise constant: its outputs are bools or integers, or their slope is 0
     integer: bool = False  # its inputs hold integers or bools, and floats are refused
     written: Callable[[Any, Sequence[Any], dict[str, Any]], Any] = plainly  # how a call of it is written
     errors: tuple[ErrorInput, ...] = ()

@@ -89,6 +89,7 @@ SPECS = [
     OpSpec("tanh", elementwise(), errors=NOT_A_TENSOR),
     OpSpec("sigmoid", elementwise(), errors=NOT_A_TENSOR),
     OpSpec("abs", elementwise(), domain=AT_ZERO, errors=NOT_A_TENSOR),
+    OpSpec("sign", elementwise(), domain=AT_ZERO, constant=True, errors=NOT_A_TENSOR),
     OpSpec("relu", elementwise(), domain=AT_ZERO, errors=NOT_A_TENSOR),
     OpSpec("maximum", elementwise(2), apart=True, errors=PAIR),
     OpSpec("minimum", elementwise(2), apart=True, errors=PAIR),
