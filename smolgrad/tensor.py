@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -321,24 +321,22 @@ class Tensor(Node):
         """This tensor where ``condition`` holds, ``other`` elsewhere."""
         return elementwise.where(condition, self, other)
 
-    add, sub, mul, div, pow = elementwise.add, elementwise.sub, elementwise.mul, elementwise.div, elementwise.pow
-    neg, exp, log, sqrt, abs = elementwise.neg, elementwise.exp, elementwise.log, elementwise.sqrt, elementwise.abs
-    tanh, sigmoid, relu, sign = elementwise.tanh, elementwise.sigmoid, elementwise.relu, elementwise.sign
-    maximum, minimum, clamp = elementwise.maximum, elementwise.minimum, elementwise.clamp
-    eq, ne, lt, le, gt, ge = (
-        elementwise.eq, elementwise.ne, elementwise.lt, elementwise.le, elementwise.gt, elementwise.ge
-    )  # fmt: skip
-    bitwise_and, bitwise_or = elementwise.bitwise_and, elementwise.bitwise_or
-    sum, mean, amax, amin, max = reduction.sum, reduction.mean, reduction.amax, reduction.amin, reduction.max
-    argmax, var, logsumexp = reduction.argmax, reduction.var, reduction.logsumexp
-    reshape, permute, transpose, expand = shape_ops.reshape, shape_ops.permute, shape_ops.transpose, shape_ops.expand
-    squeeze, unsqueeze, flatten, clone = shape_ops.squeeze, shape_ops.unsqueeze, shape_ops.flatten, shape_ops.clone
-    matmul, softmax, log_softmax = linalg.matmul, functional.softmax, functional.log_softmax
+    softmax, log_softmax = functional.softmax, functional.log_softmax
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # the ops as methods, which are entered below
+
     mT = property(shape_ops.mT)
     T = property(shape_ops.T)
 
 
 Node.kind = Tensor
+
+# Every op is a method too, but for those that PyTorch has as functions alone.
+for _family in (elementwise, reduction, shape_ops, linalg):
+    for _name in _family.__all__:
+        if _name not in ("cat", "stack", "where"):
+            setattr(Tensor, _name, getattr(_family, _name))
 
 
 def _restored(kind: type[Tensor], array: np.ndarray, requires_grad: bool, grad: Tensor | None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from functools import partial
@@ -11,11 +12,15 @@ import numpy as np
 
 from ..autograd import Node, Primitive, broadcast_shape, wrap
 from ..dtypes import result_type
-from .operands import Number, floating, operands, refuse, refuse_bool, tensor
+from .operands import Number, cast, floating, integer, must_float, operands, refuse, refuse_bool, tensor
 
 __all__ = [
-    "abs", "add", "bitwise_and", "bitwise_or", "clamp", "div", "eq", "exp", "ge", "gt", "le", "log", "lt", "maximum",
-    "minimum", "mul", "ne", "neg", "pow", "relu", "sigmoid", "sign", "sqrt", "sub", "tanh", "where",
+    "abs", "acos", "add", "asin", "atan", "atan2", "bitwise_and", "bitwise_or", "ceil", "clamp", "cos", "cosh", "div",
+    "eq", "erf", "exp", "expm1", "floor", "frac", "ge", "gt", "isfinite", "isinf",
+    "isnan", "le", "lerp", "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "pow", "reciprocal",
+    "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh",
+    "trunc", "where",
 ]  # fmt: skip
 
 # --- how an op is made ------------------------------------------------------------------------------------------------
@@ -57,6 +62,9 @@ def _number(op: str, x: Any, error: type[Exception] = RuntimeError) -> Any:
     return x
 
 
+_no_bool = partial(_number, error=NotImplementedError)
+
+
 def _numbers(op: str, a: Any, b: Any) -> Any:
     refuse_bool(op, a, b)
     return operands(op, a, b)
@@ -68,6 +76,23 @@ def _quotient(op: str, a: Any, b: Any) -> Any:
 
 def _tensors(op: str, a: Any, b: Any) -> Any:
     return operands(op, tensor(op, a), tensor(op, b))
+
+
+def _floats(op: str, a: Any, b: Any) -> Any:
+    return (floating(op, x) for x in _tensors(op, a, b))
+
+
+def _both_floating(op: str, a: Any, b: Any) -> Any:
+    return (must_float(op, x, NotImplementedError) for x in _tensors(op, a, b))
+
+
+def _fraction(op: str, x: Any) -> Any:
+    return must_float(op, x, NotImplementedError)
+
+
+def _number_or_bool(op: str, x: Any) -> Any:
+    x = tensor(op, x)
+    return cast(x, "int64") if x.dtype.kind == "b" else x
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------
@@ -140,6 +165,9 @@ def zero(g: Any) -> Any:
 # --- smooth functions -------------------------------------------------------------------------------------------------
 
 
+_erf = np.vectorize(math.erf, otypes=[float])
+
+
 def _logistic(x: Any) -> Any:
     # Of exp only the branch that cannot overflow, which keeps the tail exact: e^x where x is very negative.
     e = np.exp(-np.abs(x))
@@ -147,10 +175,47 @@ def _logistic(x: Any) -> Any:
 
 
 exp = _unary("exp", np.exp, lambda g, y, _x: g * y, "e to the power of each element.")
+expm1 = _unary("expm1", np.expm1, lambda g, y, _x: g * (y + 1), "exp(x) - 1, right near 0.")
 log = _unary("log", np.log, lambda g, _y, x: g / x, "The natural logarithm of each element; NaN below 0.")
+log1p = _unary("log1p", np.log1p, lambda g, _y, x: g / (x + 1), "log(1 + x), right near 0; NaN below -1.")
+log2 = _unary("log2", np.log2, lambda g, _y, x: g / (x * math.log(2)), "The logarithm to base 2; NaN below 0.")
+log10 = _unary("log10", np.log10, lambda g, _y, x: g / (x * math.log(10)), "The logarithm to base 10; NaN below 0.")
 sqrt = _unary("sqrt", np.sqrt, lambda g, y, _x: g / (2 * y), "The square root of each element; NaN below 0.")
+rsqrt = _unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda g, y, _x: g * (y * y * y) / -2, "1 / sqrt(x); NaN below 0.")
+reciprocal = _unary("reciprocal", lambda x: 1 / x, lambda g, y, _x: -g * (y * y), "1 / x of each element.")
+square = _unary("square", np.square, lambda g, _y, x: g * (2 * x), "The square of each element.", take=_number_or_bool)
+sin = _unary("sin", np.sin, lambda g, _y, x: g * cos(x), "The sine of each element, in radians.")
+cos: Any = _unary("cos", np.cos, lambda g, _y, x: g * -sin(x), "The cosine of each element, in radians.")
+tan = _unary("tan", np.tan, lambda g, y, _x: g * (1 + y * y), "The tangent of each element, in radians.")
+asin = _unary("asin", np.arcsin, lambda g, _y, x: g * rsqrt(1 - x * x), "The inverse sine; NaN outside [-1, 1].")
+acos = _unary("acos", np.arccos, lambda g, _y, x: g * -rsqrt(1 - x * x), "The inverse cosine; NaN outside [-1, 1].")
+atan = _unary("atan", np.arctan, lambda g, _y, x: g / (x * x + 1), "The inverse tangent of each element.")
+sinh = _unary("sinh", np.sinh, lambda g, _y, x: g * cosh(x), "The hyperbolic sine of each element.")
+cosh: Any = _unary("cosh", np.cosh, lambda g, _y, x: g * sinh(x), "The hyperbolic cosine of each element.")
 tanh = _unary("tanh", np.tanh, lambda g, y, _x: g * (1 - y * y), "The hyperbolic tangent of each element.")
 sigmoid = _unary("sigmoid", _logistic, lambda g, y, _x: g * (1 - y) * y, "1 / (1 + exp(-x)), right in both tails.")
+erf = _unary(
+    "erf", lambda x: np.asarray(_erf(x), x.dtype), lambda g, _y, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)),
+    "The error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x: the C library's, element by element.",
+)  # fmt: skip
+
+
+def _inverse_square(a: Any, b: Any) -> Any:
+    r = 1 / (a * a + b * b)
+    return where(r == np.inf, 0, r)  # PyTorch's convention at the origin
+
+
+atan2 = _binary(
+    "atan2", np.arctan2,
+    lambda g, _y, a, b: g * b * _inverse_square(a, b),
+    lambda g, _y, a, b: g * -a * _inverse_square(a, b),
+    doc="The angle of the point (other, input) from the x-axis, in (-pi, pi]; its slopes at the origin are 0.",
+    take=_floats,
+)  # fmt: skip
+logaddexp = _binary(
+    "logaddexp", np.logaddexp, lambda g, _y, a, b: g / (1 + exp(b - a)), lambda g, _y, a, b: g / (1 + exp(a - b)),
+    doc="log(exp(input) + exp(other)), without overflow between.", take=_both_floating,
+)  # fmt: skip
 
 # --- kinks ------------------------------------------------------------------------------------------------------------
 
@@ -171,18 +236,75 @@ minimum = _binary(
     doc=_HALVES.format("smaller"),
     take=_tensors,
 )
+
+
+def _signs(x: Any) -> Any:
+    return x if x.dtype.kind == "b" else np.where(x == x, np.sign(x), 0)  # 0 of NaN, as in PyTorch
+
+
 sign: Any = _unary(
-    "sign", lambda x: np.where(x == x, np.sign(x), 0), lambda g, _y, _x: zero(g),
+    "sign", _signs, lambda g, _y, _x: zero(g),
     "-1, 0 or 1 by the sign of each element; its slope is 0 everywhere.", take=tensor,
 )  # fmt: skip
 abs = _unary(
     "abs", np.abs, lambda g, _y, x: g * sign(x),
-    "The absolute value of each element; its slope at 0 is 0.", take=partial(_number, error=NotImplementedError),
+    "The absolute value of each element; its slope at 0 is 0.", take=_no_bool,
 )  # fmt: skip
 relu = _unary(
     "relu", lambda x: np.maximum(x, 0), lambda g, y, _x: where(y <= 0, 0, g),
     "max(x, 0) of each element; its slope at 0 is 0. RuntimeError for bools.", take=_number,
 )  # fmt: skip
+_STEP = "{} of each element; its slope is 0 everywhere. Not for bools."
+floor = _unary("floor", np.floor, lambda g, _y, _x: zero(g), _STEP.format("The integer below"), take=_no_bool)
+ceil = _unary("ceil", np.ceil, lambda g, _y, _x: zero(g), _STEP.format("The integer above"), take=_no_bool)
+trunc = _unary("trunc", np.trunc, lambda g, _y, _x: zero(g), _STEP.format("The integer towards 0"), take=_no_bool)
+frac = _unary("frac", lambda x: x - np.trunc(x), lambda g, _y, _x: g, "x - trunc(x); its slope is 1.", take=_fraction)
+_round = Primitive("round", np.round, lambda g, _y, _x, *, decimals: zero(g))
+_nan_to_num = Primitive("nan_to_num", np.nan_to_num, lambda g, _y, x, *, nan, posinf, neginf: where(isfinite(x), g, 0))
+
+
+def round(input: Any, *, decimals: int = 0) -> Any:
+    """Each element rounded to ``decimals`` places, halves to even; its slope is 0. RuntimeError for bools."""
+    return _round(_no_bool("round", input), decimals=integer("round", "decimals", decimals))
+
+
+def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+    """NaN, inf and -inf replaced: by 0 and the dtype's largest and least unless given. Their slope is 0."""
+    return _nan_to_num(tensor("nan_to_num", input), nan=nan, posinf=posinf, neginf=neginf)
+
+
+def _between(a: Any, b: Any, w: Any) -> Any:
+    # From the nearer end, as in PyTorch: exact at both.
+    return np.where(np.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w))
+
+
+_lerp = Primitive(
+    "lerp",
+    _between,
+    lambda g, _y, _a, _b, w: g * (1 - w),
+    lambda g, _y, _a, _b, w: g * w,
+    lambda g, _y, a, b, _w: g * (b - a),
+    broadcasts=True,
+)
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """``input + weight * (end - input)``: three tensors that broadcast, or a number as ``weight``."""
+    a, *others = (must_float("lerp", x) for x in (input, end, *([] if isinstance(weight, Number) else [weight])))
+    for x in others:
+        if x.dtype != a.dtype:
+            raise RuntimeError(f"lerp(): all tensors must have one dtype, got {a.dtype} and {x.dtype}")
+    return _lerp(a, others[0], weight)
+
+
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """``value``, a number or a 0-d tensor, where ``mask`` holds; ``input`` elsewhere. They broadcast."""
+    if np.ndim(value._data if isinstance(value, Node) else value):
+        raise RuntimeError(f"masked_fill(): value must be a number or 0-d, got shape {value.shape}")
+    x = tensor("masked_fill", input)
+    return where(mask, cast(value, x.dtype) if isinstance(value, Node) else np.asarray(value).astype(x.dtype), x)
+
+
 _clamp = Primitive(
     "clamp",
     lambda x, low, high: np.clip(x, low, high),
@@ -237,11 +359,11 @@ def where(condition: Any, input: Any, other: Any) -> Any:
 # --- comparisons and masks --------------------------------------------------------------------------------------------
 
 
-def _constant(name: str, function: Callable[[Any, Any], Any], doc: str) -> Callable[[Any, Any], Any]:
+def _constant(name: str, function: Any, doc: str, take: Callable[..., Any] = operands) -> Any:
     """The public op of two inputs whose result is constant: nothing is recorded."""
 
     def op(input: Any, other: Any) -> Any:
-        a, b = operands(name, input, other)
+        a, b = take(name, input, other)
         x, y = (x._data if isinstance(x, Node) else x for x in (a, b))
         broadcast_shape(name, np.shape(x), np.shape(y))
         try:
@@ -261,3 +383,22 @@ gt = _constant("gt", np.greater, "A bool tensor: where the first is larger.")
 ge = _constant("ge", np.greater_equal, "A bool tensor: where the first is not smaller.")
 bitwise_and = _constant("bitwise_and", np.bitwise_and, "Logical and of bools, bitwise and of integers.")
 bitwise_or = _constant("bitwise_or", np.bitwise_or, "Logical or of bools, bitwise or of integers.")
+
+
+def _mask(name: str, function: Any, doc: str) -> Any:
+    """The public op of one input whose result is a mask."""
+
+    def op(input: Any) -> Any:
+        x = tensor(name, input)
+        return wrap(function(x._data)) if isinstance(x, Node) else np.asarray(function(x))
+
+    return _named(name, op, doc)
+
+
+isnan = _mask("isnan", lambda x: np.not_equal(x, x), "A bool tensor: where an element is NaN.")
+isinf = _mask("isinf", lambda x: np.asarray(np.isinf(x)), "A bool tensor: where an element is infinite.")
+isfinite: Any = _mask("isfinite", lambda x: np.asarray(np.isfinite(x)), "A bool tensor: where an element is a number.")
+logical_not = _mask("logical_not", lambda x: np.asarray(np.logical_not(x)), "A bool tensor: where an element is 0.")
+logical_and = _constant("logical_and", np.logical_and, "A bool tensor: where both elements are not 0.", _tensors)
+logical_or = _constant("logical_or", np.logical_or, "A bool tensor: where one element or both are not 0.", _tensors)
+logical_xor = _constant("logical_xor", np.logical_xor, "A bool tensor: where exactly one element is not 0.", _tensors)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from ..entry import Call, Domain, ErrorInput, OpSpec
+from ..entry import Call, Domain, ErrorInput, OpSpec, by_position
 from ..generate import indices, shapes
 from .common import DO_NOT_BROADCAST, elementwise, not_offered
 
@@ -28,6 +29,39 @@ BITWISE = (
         ((2,), (2,)), {}, NotImplementedError, r"needs integers or bools, got float64", theirs=NotImplementedError
     ),
 )
+
+
+NO_BOOLS = (
+    *NOT_A_TENSOR,
+    ErrorInput(((2,),), {}, NotImplementedError, r"not defined for bools", dtype="bool", theirs=NotImplementedError),
+)
+BOTH_TENSORS = (*PAIR, ErrorInput(((2,),), {"other": 2.0}, TypeError, r"needs a Tensor, got float"))
+NO_INTEGERS = ErrorInput(
+    ((2,), (2,)),
+    {},
+    NotImplementedError,
+    r"needs a floating dtype, got int64",
+    dtype="int64",
+    theirs=NotImplementedError,
+)
+BETWEEN_JUMPS = {
+    "floor": Domain(low=-2, high=-1),
+    "ceil": Domain(low=1, high=2),
+    "trunc": Domain(low=-2, high=-1),
+    "round": Domain(low=3 / 2, high=5 / 2),
+}
+
+
+def of_logarithms(op: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+    """``op(log(x))``: of NaN and infinities too."""
+    return op(*(x.log() for x in inputs), **params)
+
+
+@st.composite
+def filled(draw: Any) -> Call:
+    """A mask that broadcasts with the input, and a number."""
+    mask, shape = draw(shapes.broadcastable(2))
+    return Call((shape,), {"mask": draw(indices.masks(mask)), "value": draw(st.sampled_from([0.5, -2, 0]))})
 
 
 @st.composite
@@ -84,10 +118,45 @@ SPECS = [
         errors=(ErrorInput(((2,),), {"base": "2"}, TypeError, r"pow\(\): needs a Tensor, got str"),),
     ),
     OpSpec("exp", elementwise(), errors=NOT_A_TENSOR),
-    OpSpec("log", elementwise(), domain=POSITIVE, errors=NOT_A_TENSOR),
-    OpSpec("sqrt", elementwise(), domain=POSITIVE, errors=NOT_A_TENSOR),
-    OpSpec("tanh", elementwise(), errors=NOT_A_TENSOR),
-    OpSpec("sigmoid", elementwise(), errors=NOT_A_TENSOR),
+    OpSpec("expm1", elementwise(), errors=NOT_A_TENSOR),
+    *(
+        OpSpec(name, elementwise(), domain=POSITIVE, errors=NOT_A_TENSOR)
+        for name in ("log", "log2", "log10", "sqrt", "rsqrt")
+    ),
+    OpSpec("log1p", elementwise(), domain=Domain(low=-3 / 4), errors=NOT_A_TENSOR),
+    OpSpec("reciprocal", elementwise(), domain=NOT_ZERO, errors=NOT_A_TENSOR),
+    *(
+        OpSpec(name, elementwise(), errors=NOT_A_TENSOR)
+        for name in ("square", "sin", "cos", "atan", "sinh", "cosh", "tanh", "sigmoid", "erf")
+    ),
+    OpSpec("tan", elementwise(), domain=Domain(low=-1, high=1), errors=NOT_A_TENSOR),
+    OpSpec("asin", elementwise(), domain=Domain(low=-3 / 4, high=3 / 4), errors=NOT_A_TENSOR),
+    OpSpec("acos", elementwise(), domain=Domain(low=-3 / 4, high=3 / 4), errors=NOT_A_TENSOR),
+    OpSpec("atan2", elementwise(2), domain=(NOT_ZERO, Domain()), errors=BOTH_TENSORS),
+    OpSpec("logaddexp", elementwise(2), errors=(*BOTH_TENSORS, NO_INTEGERS)),
+    *(
+        OpSpec(name, elementwise(), domain=domain, constant=True, errors=NO_BOOLS)
+        for name, domain in BETWEEN_JUMPS.items()
+    ),
+    OpSpec("frac", elementwise(), domain=Domain(low=1, high=2), errors=NOT_A_TENSOR),
+    OpSpec(
+        "lerp",
+        elementwise(3),
+        affine=True,
+        written=by_position,
+        errors=(ErrorInput(((2,), (2,)), {"weight": np.ones(2, "float32")}, RuntimeError, r"must have one dtype"),),
+    ),
+    OpSpec(
+        "masked_fill",
+        filled(),
+        affine=True,
+        errors=(
+            ErrorInput(
+                ((2,),), {"mask": np.array([1.0, 0.0]), "value": 1}, RuntimeError, r"must have dtype bool, got float64"
+            ),
+        ),
+    ),
+    OpSpec("nan_to_num", elementwise(), affine=True, errors=NOT_A_TENSOR),
     OpSpec("abs", elementwise(), domain=AT_ZERO, errors=NOT_A_TENSOR),
     OpSpec("sign", elementwise(), domain=AT_ZERO, constant=True, errors=NOT_A_TENSOR),
     OpSpec("relu", elementwise(), domain=AT_ZERO, errors=NOT_A_TENSOR),
@@ -119,5 +188,14 @@ SPECS = [
     *(
         OpSpec(name, elementwise(2), constant=True, integer=True, errors=BITWISE)
         for name in ("bitwise_and", "bitwise_or")
+    ),
+    *(
+        OpSpec(name, elementwise(2), constant=True, errors=BOTH_TENSORS)
+        for name in ("logical_and", "logical_or", "logical_xor")
+    ),
+    *(OpSpec(name, elementwise(), constant=True, errors=NOT_A_TENSOR) for name in ("isfinite", "logical_not")),
+    *(
+        OpSpec(name, elementwise(), constant=True, written=of_logarithms, errors=NOT_A_TENSOR)
+        for name in ("isinf", "isnan")
     ),
 ]

@@ -120,7 +120,8 @@ UNREACHED = {
 def _all_primitives() -> set[str]:
     files = [f"smolgrad.primitives.{m.name}" for m in pkgutil.iter_modules(smolgrad.primitives.__path__)]
     owners = [autograd, *map(importlib.import_module, files)]
-    found = [value for owner in owners for value in vars(owner).values() if isinstance(value, Primitive)]
+    values = [getattr(value, "primitive", value) for owner in owners for value in vars(owner).values()]
+    found = [value for value in values if isinstance(value, Primitive)]
     # The ops of one input keep theirs in a closure.
     for owner in owners:
         for value in vars(owner).values():
