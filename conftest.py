@@ -92,6 +92,12 @@ def engine(pytestconfig: pytest.Config) -> Any:
     return ENGINES[pytestconfig.option.engine]()
 
 
+@pytest.fixture(scope="session")
+def everything(pytestconfig: pytest.Config) -> bool:
+    """Whether to run the whole of what the default run takes a sample of."""
+    return "everything" in pytestconfig.option.markexpr or pytestconfig.option.hypothesis_profile == "nightly"
+
+
 # --- the ledger, gathered from all processes --------------------------------------------------------------------------
 
 

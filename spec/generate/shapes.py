@@ -5,6 +5,9 @@ Strategies are cached by their arguments: Hypothesis validates each new one, whi
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -21,10 +24,33 @@ def _size(least: int, most: int) -> st.SearchStrategy[int]:
     return st.sampled_from([n for n in range(least, most + 1) for _ in range(1 + n)])
 
 
+_known: Sequence[Shape] = ()
+
+
+@contextmanager
+def among(known: Sequence[Shape]) -> Iterator[None]:
+    """Draw ``shapes`` that are in ``known`` more often than not, where some are of the size that is asked for."""
+    global _known
+    before, _known = _known, known
+    try:
+        yield
+    finally:
+        _known = before
+
+
 @cache
 @st.composite
 def shapes(draw: Any, min_dims: int = 0, max_dims: int = 3, min_side: int = 1, max_side: int = 3) -> Shape:
     """A shape of at most ``MOST`` elements. Size 0 must be asked for, with ``min_side=0``."""
+    fit = [
+        shape
+        for shape in _known
+        if min_dims <= len(shape) <= max_dims
+        and all(min_side <= n <= max_side for n in shape)
+        and math.prod(shape) <= MOST
+    ]
+    if fit and draw(st.integers(0, 3)) < 3:
+        return draw(st.sampled_from(fit))
     ndim = draw(_size(min_dims, max_dims))
     if ndim >= 2 and draw(st.booleans()):
         return (draw(_size(min_side, max_side if ndim == 2 else 2)),) * ndim

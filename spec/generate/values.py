@@ -20,7 +20,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]  # what a composite strategy draw
 
 STEP = 2.0**-5
 _WIDEST = 128  # steps from 0
-_FROM_POLE = 16  # steps that values keep from a pole, so that finite differences stay sharp
+FROM_POLE = 16  # steps that values keep from a pole, so that finite differences stay sharp
 
 # What a byte stands for: 0, 1, -1, 2, -2, ... A small number has many codes, so that zeros and ties are common.
 _ZIGZAG = np.array([(i + 1) // 2 * (1 if i % 2 else -1) for i in range(2 * _WIDEST)])
@@ -53,7 +53,7 @@ def in_domain(steps: np.ndarray, domain: Domain, gap: int = 0) -> np.ndarray:
     elif math.isfinite(high):
         steps = math.ceil(high) - 1 - _folded(steps, gap)
     for pole in domain.poles:
-        steps = np.where(steps >= pole / STEP, steps + _FROM_POLE, steps - _FROM_POLE)
+        steps = np.where(steps >= pole / STEP, steps + FROM_POLE, steps - FROM_POLE)
     for kink in sorted(domain.kinks):
         steps = np.where(steps >= kink / STEP, steps + 1, steps)
     return np.asarray(steps * STEP)  # NumPy's 0-d results are no arrays

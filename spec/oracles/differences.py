@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..program import Backward, Call, Grad, Leaf, Run, Step, Write
+
 Asked = Callable[..., Any]
 
 
@@ -32,6 +34,16 @@ def _over_nothing(op: Asked, x: Any, **params: Any) -> Any:
 
 def _places(shape: Sequence[int], index: Any) -> np.ndarray:
     return np.arange(int(np.prod(shape))).reshape(tuple(shape))[index]
+
+
+def _is_numpys(index: Any) -> bool:
+    """Whether PyTorch has no such index, or puts the axes of its arrays elsewhere."""
+    parts = index if isinstance(index, tuple) else (index,)
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    places = [part for part in parts if isinstance(part, (int, np.integer, np.ndarray))]
+    backward = any(isinstance(part, slice) and (part.step or 1) < 0 for part in parts)
+    small = any(array.dtype.name not in ("bool", "int64") for array in arrays)
+    return backward or small or (bool(arrays) and len(places) > 1)
 
 
 def _pick(_op: Asked, x: Any, *, index: Any) -> Any:
@@ -92,7 +104,7 @@ DIFFERENCES = (
     ),
     Difference(
         ("getitem",),
-        lambda xs, params: True,
+        lambda xs, params: _is_numpys(params["index"]),
         _pick,
         "negative steps, and the place of the axes of mixed advanced indices, are NumPy's",
     ),
@@ -104,7 +116,7 @@ DIFFERENCES = (
     ),
     Difference(
         ("pow",),
-        lambda xs, params: True,
+        lambda xs, params: bool((xs[1] == 0).any()),
         _power,
         "at exponent 0 PyTorch's slope in the base is a constant 0, so its mixed second derivative is 0; it is 1/base",
     ),
@@ -133,3 +145,64 @@ STRICTER = {
 def difference(name: str, inputs: Sequence[Any], params: dict[str, Any]) -> Difference | None:
     """The row, if there is one, by which the oracle answers a call of the op ``name``."""
     return next((row for row in DIFFERENCES if name in row.ops and row.when(inputs, params)), None)
+
+
+# --- programs ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What is refused by one engine alone, and why; ``when`` is asked before the step, of the oracle's run."""
+
+    here: bool
+    when: Callable[[Run, Step], bool]
+    reason: str
+
+
+def _uses(step: Step) -> tuple[int, ...]:
+    if isinstance(step, Leaf):
+        return ()
+    return step.inputs if isinstance(step, (Call, Write)) else step.outputs + getattr(step, "inputs", ())
+
+
+REFUSALS = (
+    Refusal(
+        True,
+        lambda run, step: isinstance(step, Write) and step.recorded and step.inputs[0] in run.views,
+        "a view of a tensor that requires grad is not written in place: views stay plain NumPy views",
+    ),
+    Refusal(
+        True,
+        lambda run, step: not run.rewritten.isdisjoint(_uses(step)),
+        "a view is not used after its base was written in the graph, nor a base after its view was: the same",
+    ),
+    Refusal(
+        True,
+        lambda run, step: (
+            isinstance(step, (Grad, Backward)) and any(run.ancestors[i] & run.let_go for i in step.outputs)
+        ),
+        "a graph is swept twice only if it was retained, whatever its ops have saved",
+    ),
+    Refusal(
+        False,
+        lambda run, step: (
+            isinstance(step, Write) and any(run.memory[i] == run.memory[step.inputs[0]] for i in step.inputs[1:])
+        ),
+        "what is written may lie in the memory that it is written to: it is copied first",
+    ),
+    *(
+        Refusal(
+            here,
+            lambda run, step: (
+                isinstance(step, (Grad, Backward)) and any(run.ancestors[i] & run.overwritten for i in step.outputs)
+            ),
+            "whether a rule reads its inputs or its output is its own affair, and so is what must not be written",
+        )
+        for here in (True, False)
+    ),
+)
+
+
+def refused_by_one(run: Run, step: Step, here: bool) -> bool:
+    """Whether a row says that ``step`` may be refused by smolgrad alone, if ``here``, or by PyTorch alone."""
+    return any(row.here is here and row.when(run, step) for row in REFUSALS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import operator
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -40,43 +40,50 @@ def fail(
         place = tuple(int(i) for i in at)[: got.ndim]
         told = {"got": got, "want": want, **{name: vote() for name, vote in (votes or {}).items()}}
         lines += [f"  at {list(place)}", *(f"    {name}: {np.asarray(x)[place]}" for name, x in told.items())]
-    lines += ["", program(case, "smolgrad"), "", program(case, "torch"), ""]
+    tell(lines, [program(case, "smolgrad"), program(case, "torch")])
+
+
+def tell(lines: list[str], programs: Sequence[str]) -> NoReturn:
+    """Raise Counterexample of ``lines``, the programs that show it, and how to run the test again."""
+    lines = [*lines, "", *(line for text in programs for line in (text, ""))]
     test = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (call)")
     if test:
         lines.append(f"pytest '{test}' {replay}".rstrip())
     raise Counterexample("\n".join(lines))
 
 
-class _Source:
+class Source:
     """A name that turns what is done to it into source text; what takes a statement of its own goes before."""
 
     def __init__(self, text: str, statements: list[str], module: str):
         self._text, self._statements, self._module = text, statements, module
 
-    def _then(self, text: str) -> _Source:
-        return _Source(text, self._statements, self._module)
+    def _then(self, text: str) -> Source:
+        return Source(text, self._statements, self._module)
 
     def _literal(self, value: Any) -> str:
         return literal(value, self._module)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> _Source:
+    def __call__(self, *args: Any, **kwargs: Any) -> Source:
         named = [f"{key}={self._literal(value)}" for key, value in kwargs.items()]
         return self._then(f"{self._text}({', '.join([*map(self._literal, args), *named])})")
 
-    def __getitem__(self, index: Any) -> _Source:
+    def __getitem__(self, index: Any) -> Source:
         return self._then(f"{self._text}[{self._literal(index)}]")
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._statements += [f"t = {self._text}", f"t[{self._literal(index)}] = {self._literal(value)}"]
-        self._text = "t"
+        if not self._text.isidentifier():
+            self._statements.append(f"t = {self._text}")
+            self._text = "t"
+        self._statements.append(f"{self._text}[{self._literal(index)}] = {self._literal(value)}")
 
-    def __pow__(self, exponent: Any) -> _Source:
+    def __pow__(self, exponent: Any) -> Source:
         return self._then(f"{self._text} ** {self._literal(exponent)}")
 
-    def __rpow__(self, base: Any) -> _Source:
+    def __rpow__(self, base: Any) -> Source:
         return self._then(f"{self._literal(base)} ** {self._text}")
 
-    def __getattr__(self, name: str) -> _Source:
+    def __getattr__(self, name: str) -> Source:
         return self._then(f"{self._text}.{name}")
 
     def __repr__(self) -> str:
@@ -91,11 +98,11 @@ def program(case: Case, module: str) -> str:
     names = [f"x{i}" for i in range(len(case.arrays))]
     lines = [*_known_to_differ(case, module), "import numpy as np", f"import {module}", ""]
     for x, array in zip(names, case.arrays, strict=True):
-        lines.append(f"{x} = {_tensor(array, module)}" + ".requires_grad_()" * (array.dtype.kind == "f"))
-    inputs = [_Source(x, lines, module) for x in names]
+        lines.append(f"{x} = {tensor(array, module)}" + ".requires_grad_()" * (array.dtype.kind == "f"))
+    inputs = [Source(x, lines, module) for x in names]
     lines += [f"y = {case.spec.written(op_source(case.spec.name, module, lines), inputs, case.params)!r}", "print(y)"]
     if outputs := _outputs_with_gradient(case):
-        seeds = [_tensor(w, module) for w in case.cotangents]
+        seeds = [tensor(w, module) for w in case.cotangents]
         if len(outputs) == 1:
             lines.append(f"{outputs[0]}.backward({seeds[0]})")
         else:
@@ -135,13 +142,14 @@ def op_source(name: str, module: str, lines: list[str]) -> Any:
         for part in name.split("."):
             found = getattr(found, part, None)
         if callable(found):
-            return _Source(f"{home}.{name}", lines, module)
+            return Source(f"{home}.{name}", lines, module)
         if found is not None:
             return operator.attrgetter(name.rpartition(".")[2])
-    return _Source(name, lines, module)
+    return Source(name, lines, module)
 
 
-def _tensor(array: np.ndarray, module: str) -> str:
+def tensor(array: np.ndarray, module: str) -> str:
+    """A tensor of ``array`` as source text."""
     # PyTorch makes its own layout of what it copies, and takes no negative strides.
     return f"torch.tensor({_plain(array)})" if module == "torch" else f"{module}.from_numpy({_array(array)})"
 
@@ -149,7 +157,7 @@ def _tensor(array: np.ndarray, module: str) -> str:
 def literal(value: Any, module: str = "smolgrad") -> str:
     """``value`` as source text that ``module`` takes: arrays with dtype, size-0 shapes and layout."""
     if isinstance(value, np.ndarray):
-        return _tensor(value, module) if module == "torch" else _array(value)
+        return tensor(value, module) if module == "torch" else _array(value)
     if isinstance(value, (list, tuple)):
         inside = ", ".join(literal(item, module) for item in value)
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"

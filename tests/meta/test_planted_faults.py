@@ -47,12 +47,6 @@ PROPERTIES = _properties()
 BY_PROPERTY = {test.__name__.removeprefix("test_"): test for test in PROPERTIES}
 
 
-@pytest.fixture(scope="module")
-def everything(pytestconfig: pytest.Config) -> bool:
-    """Whether to plant every fault everywhere."""
-    return "everything" in pytestconfig.option.markexpr or pytestconfig.option.hypothesis_profile == "nightly"
-
-
 @functools.cache
 def _applicable(op: str) -> list[tuple[Fault, Any]]:
     spec = BY_NAME[op]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 import smolgrad
-from spec.oracles.differences import DIFFERENCES, STRICTER
+from spec.oracles.differences import DIFFERENCES, REFUSALS, STRICTER, Refusal
 
 
 def test_dim_of_nothing_reduces_nothing() -> None:
@@ -110,3 +111,137 @@ def test_every_row_has_a_test_here() -> None:
     }
     same_row_as_sum = {"mean", "amax", "amin", "var"}
     assert rows == tested | same_row_as_sum
+
+
+# --- programs ---------------------------------------------------------------------------------------------------------
+
+ENGINES = {"smolgrad": smolgrad, "torch": torch}
+
+
+def refuses(program: Callable[[Any], object], module: Any) -> bool:
+    """Whether ``program`` raises RuntimeError in an engine; another exception is an error."""
+    try:
+        program(module)
+    except RuntimeError:
+        return True
+    return False
+
+
+def _leaf(module: Any, *numbers: float) -> Any:
+    return module.tensor(list(numbers), requires_grad=True)
+
+
+def _a_view_is_written(m: Any) -> None:
+    (_leaf(m, 1.0, 2.0) * 2)[0].mul_(3)
+
+
+def _a_view_is_used_after_its_base_was_written(m: Any) -> None:
+    base = _leaf(m, 1.0, 2.0) * 2
+    view = base[0]
+    base.mul_(3)
+    view * 2
+
+
+def _a_graph_whose_ops_save_nothing_is_swept_twice(m: Any) -> None:
+    y = (_leaf(m, 1.0) + 1).sum()
+    y.backward()
+    y.backward()
+
+
+def _a_tensor_is_written_from_its_own_memory(m: Any) -> None:
+    x = m.tensor([1.0, 2.0])
+    x.add_(x[0])
+
+
+def _the_output_of_a_division_is_written(m: Any) -> None:
+    x = _leaf(m, 1.0)
+    y = x / _leaf(m, 2.0)
+    y.add_(1)
+    y.sum().backward()
+
+
+def _the_numerator_of_a_division_is_written(m: Any) -> None:
+    x = _leaf(m, 1.0) * 2
+    y = x / _leaf(m, 2.0)
+    x.add_(1)
+    y.sum().backward()
+
+
+# One program a row of REFUSALS.
+REFUSED = [
+    _a_view_is_written,
+    _a_view_is_used_after_its_base_was_written,
+    _a_graph_whose_ops_save_nothing_is_swept_twice,
+    _a_tensor_is_written_from_its_own_memory,
+    _the_output_of_a_division_is_written,
+    _the_numerator_of_a_division_is_written,
+]
+
+
+@pytest.mark.parametrize(
+    ("row", "program"), zip(REFUSALS, REFUSED, strict=True), ids=lambda x: getattr(x, "reason", "")
+)
+def test_a_row_of_refusals_is_refused_by_one_engine(row: Refusal, program: Callable[[Any], object]) -> None:
+    assert refuses(program, smolgrad) is row.here
+    assert refuses(program, torch) is not row.here
+
+
+def test_a_view_taken_under_no_grad_is_a_constant() -> None:
+    def taken(m: Any) -> bool:
+        x = _leaf(m, 1.0, 2.0)
+        with m.no_grad():
+            return bool(x.reshape(2, 1).requires_grad)
+
+    assert {name: taken(m) for name, m in ENGINES.items()} == {"smolgrad": False, "torch": True}
+
+
+def test_a_gradient_is_nobody_elses() -> None:
+    def shown(m: Any) -> float:
+        x, weight = _leaf(m, 1.0), m.tensor([2.0])
+        (gradient,) = m.autograd.grad([x], [x], [weight])
+        gradient.zero_()
+        return float(weight[0])
+
+    assert {name: shown(m) for name, m in ENGINES.items()} == {"smolgrad": 2, "torch": 0}
+
+
+def test_a_sweep_leaves_the_cotangent_of_the_last_one_alone() -> None:
+    def shown(m: Any) -> float:
+        x, weight = _leaf(m, 1.0), m.tensor([[2.0]])
+        y = x.reshape(1, 1)
+        m.autograd.backward([y], [weight], retain_graph=True)
+        m.autograd.backward([y], [m.tensor([[3.0]])], retain_graph=True)
+        return float(weight[0, 0])
+
+    assert {name: shown(m) for name, m in ENGINES.items()} == {"smolgrad": 2, "torch": 5}
+
+
+def test_a_leaf_whose_gradient_is_zero_takes_another_sweep() -> None:
+    def twice(m: Any) -> None:
+        x = _leaf(m, 1.0)
+        (slope,) = m.autograd.grad([m.abs(x)], [x], [m.tensor([1.0])], create_graph=True)
+        m.autograd.backward([slope], [m.tensor([1.0])], retain_graph=True)
+        (x * 1).backward(m.tensor([1.0]))
+
+    assert {name: refuses(twice, m) for name, m in ENGINES.items()} == {"smolgrad": False, "torch": True}
+
+
+def test_a_view_keeps_its_record_where_its_base_is_written_under_no_grad() -> None:
+    def gradient(m: Any) -> Any:
+        x = _leaf(m, 1.0, 2.0)
+        between = x.reshape(-1)
+        view = between[0]
+        with m.no_grad():
+            x.mul_(2)
+        return m.autograd.grad([view], [between], [m.tensor(1.0)], allow_unused=True)[0]
+
+    assert gradient(smolgrad) is not None
+    assert gradient(torch) is None
+
+
+def test_an_op_with_nothing_to_do_makes_a_new_tensor() -> None:
+    def same(m: Any) -> bool:
+        x = m.tensor([1.0])
+        return m.flatten(x) is x
+
+    assert {name: same(m) for name, m in ENGINES.items()} == {"smolgrad": False, "torch": True}
