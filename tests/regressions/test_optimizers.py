@@ -8,11 +8,12 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 
 import smolgrad
 from smolgrad import optim
 
-OPTIMIZERS = ("SGD", "AdamW")
+OPTIMIZERS = ("SGD", "Adam", "AdamW")
 
 
 def parameter(value=1.0, dtype="float64"):
@@ -223,3 +224,164 @@ def test_state_belongs_to_a_tensor_not_to_its_address(optimizer):
         step.param_groups[0]["params"] = []
         step.param_groups[0]["params"] = [parameter()]
         assert path(step, step.param_groups[0]["params"][0], [0.5]) == moved(optimizer, [0.5], lr=0.1)
+
+
+# --- Adam -------------------------------------------------------------------------------------------------------------
+
+
+def test_adam_decay_is_a_part_of_the_gradient():
+    # AdamW's would be 0.95 times the weight.
+    assert moved("Adam", [0.0], lr=0.1, weight_decay=0.5, eps=0.0) == close(0.9)
+
+
+def test_amsgrad_takes_the_maximum_before_the_bias_correction():
+    # Taken after it, the maximum would be the first step's, whose correction is the largest, and later steps too short.
+    p = parameter()
+    step = optim.Adam([p], lr=0.1, betas=(0.0, 0.5), eps=0.0, amsgrad=True)
+    path(step, p, [4.0, 0.0, 1.0])
+    # v is 8, 4, 2.5; the largest stays 8, and is divided by 1 - 0.5³ in the third step.
+    assert step.state[p]["exp_avg_sq"] == 2.5
+    assert step.state[p]["max_exp_avg_sq"] == 8.0
+    assert p.item() == pytest.approx(1 - 0.1 - 0.1 / (8 / 0.875) ** 0.5, rel=1e-12)
+
+
+def test_amsgrad_may_be_switched_on_later():
+    p = parameter()
+    step = optim.Adam([p], lr=0.1)
+    path(step, p, [1.0])
+    step.param_groups[0]["amsgrad"] = True
+    path(step, p, [1.0])
+    assert step.state[p]["max_exp_avg_sq"] == step.state[p]["exp_avg_sq"]
+
+
+# --- state dicts ------------------------------------------------------------------------------------------------------
+
+SAVED = {"SGD": {"momentum": 0.9}, "Adam": {"amsgrad": True, "betas": (0.8, 0.9)}, "AdamW": {"weight_decay": 0.1}}
+
+
+def pair(optimizer, **settings):
+    """Two parameters in groups of their own, and an optimizer that has moved the first of them twice."""
+    ps = [parameter([1.0, -2.0]), parameter([[3.0]])]
+    step = getattr(optim, optimizer)([{"params": [p]} for p in ps], lr=0.1, **SAVED[optimizer] | settings)
+    step.param_groups[1]["lr"] = 0.01
+    go_on(step, ps[:1], [0.5, 2.0])
+    return ps, step
+
+
+def go_on(step, ps, gradients):
+    for gradient in gradients:
+        for p in ps:
+            p.grad = smolgrad.full(p.shape, gradient, dtype="float64")
+        step.step()
+    return [p.data.tobytes() for p in ps]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_resumed_is_uninterrupted_to_the_bit(optimizer):
+    # seen in pytorch #1107 and tinygrad: the count of steps was lost, and with it the bias correction.
+    ps, step = pair(optimizer)
+    qs = [parameter(p.data.copy()) for p in ps]
+    resumed = getattr(optim, optimizer)([{"params": [q]} for q in qs], lr=0.7)
+    resumed.load_state_dict(step.state_dict())
+    assert resumed.state_dict()["param_groups"] == step.state_dict()["param_groups"]
+    assert resumed.state.keys() == {qs[0]}  # the second has not moved, and is at its first step after it, too
+    assert go_on(resumed, qs, [1.0, -3.0, 0.1]) == go_on(step, ps, [1.0, -3.0, 0.1])
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_an_optimizers_state_dict_is_a_snapshot_and_loading_copies(optimizer):
+    # seen in pytorch 2.13, whose optimizers share their buffers with the dict that they gave and were given.
+    ps, step = pair(optimizer)
+    state = step.state_dict()
+    arrays = [x for x in state["state"][0].values() if isinstance(x, np.ndarray)]
+    before = [x.copy() for x in arrays]
+    step.load_state_dict(state)
+    go_on(step, ps, [7.0])
+    assert arrays
+    assert all((x == y).all() for x, y in zip(arrays, before, strict=True))
+    state["param_groups"][0]["lr"] = 5.0
+    state["param_groups"][0]["params"].append(9)
+    assert step.param_groups[0]["lr"] == 0.1
+    assert step.param_groups[0]["params"] == ps[:1]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_pytorchs_state_dicts_are_understood_in_both_directions(optimizer):
+    ps, step = pair(optimizer)
+    qs = [torch.tensor(p.data, requires_grad=True) for p in ps]
+    theirs = getattr(torch.optim, optimizer)([{"params": [q]} for q in qs], foreach=False, **SAVED[optimizer])
+    state = step.state_dict()
+    tensors = {i: {k: torch.tensor(x) for k, x in entry.items()} for i, entry in state["state"].items()}
+    for entry in tensors.values():
+        if "step" in entry:
+            entry["step"] = entry["step"].float()
+    theirs.load_state_dict(state | {"state": tensors})
+    for q in qs:
+        q.grad = torch.full(q.shape, 0.5, dtype=torch.float64)
+    theirs.step()
+    go_on(step, ps, [0.5])
+    for p, q in zip(ps, qs, strict=True):
+        np.testing.assert_allclose(p.data, q.detach().numpy(), rtol=1e-12)
+
+    back = theirs.state_dict()
+    arrays = {i: {k: x if x is None else x.numpy() for k, x in entry.items()} for i, entry in back["state"].items()}
+    other = getattr(optim, optimizer)([{"params": [parameter(p.data)]} for p in ps])
+    other.load_state_dict(back | {"state": arrays})
+    rs = [p for group in other.param_groups for p in group["params"]]
+    go_on(other, rs, [2.0])
+    go_on(step, ps, [2.0])
+    for p, r in zip(ps, rs, strict=True):
+        np.testing.assert_allclose(p.data, r.data, rtol=1e-12)
+
+
+def changed(state, **entries):
+    """``state`` with other entries for its first parameter."""
+    return state | {"state": {0: state["state"][0] | entries}}
+
+
+def regrouped(state, **options):
+    groups = state["param_groups"]
+    return state | {"param_groups": [groups[0], groups[1] | options]}
+
+
+# What is wrong with a state dict of Adam's, how it is made, and what the refusal says.
+WRONG = {
+    "no mapping": (lambda state: [state], "needs a mapping"),
+    "half of one": (lambda state: {"state": state["state"]}, "needs a mapping with"),
+    "a group too few": (lambda state: state | {"param_groups": state["param_groups"][:1]}, r"\[1, 1\] .* \[1\]"),
+    "a parameter too many": (lambda state: regrouped(state, params=[1, 2]), r"\[1, 1\] .* \[1, 2\]"),
+    "one parameter twice": (lambda state: regrouped(state, params=[0]), r"numbers .* do not fit .*\[0, 0\]"),
+    "a state of nobody": (lambda state: state | {"state": {5: state["state"][0]}}, "do not fit"),
+    "a shape": (lambda state: changed(state, exp_avg=np.ones((2, 1))), r"exp_avg needs \(2,\) float64, got \(2, 1\)"),
+    "a shape that broadcasts": (lambda state: changed(state, exp_avg_sq=np.ones(1)), r"exp_avg_sq needs \(2,\)"),
+    "a dtype": (lambda state: changed(state, max_exp_avg_sq=np.ones(2, "float32")), "got .* float32"),
+    "a missing entry": (lambda state: changed(state, exp_avg=None), r"a state of \['exp_avg_sq'"),
+    "a surplus entry": (lambda state: changed(state, momentum_buffer=np.ones(2)), "momentum_buffer"),
+    "no amsgrad in the state": (lambda state: changed(state, max_exp_avg_sq=None), "a state of"),
+    "half a step": (lambda state: changed(state, step=1.5), "step must be a count, got 1.5"),
+    "a step before the first": (lambda state: changed(state, step=-1), "step must be a count"),
+    "a step that is none": (lambda state: changed(state, step="2"), "step must be a count"),
+    "endless steps": (lambda state: changed(state, step=float("inf")), "step must be a count"),
+    "an option out of range": (lambda state: regrouped(state, lr=float("nan")), "lr must be finite"),
+    "an option that is not offered": (lambda state: regrouped(state, capturable=True), "capturable"),
+    "options that are missing": (
+        lambda state: state | {"param_groups": [{"params": [0]}, {"params": [1]}]}, "lacks amsgrad"
+    ),
+    "another optimizer": (lambda state: pair("SGD")[1].state_dict(), "a group lacks amsgrad"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_state_dict_of_another_optimizer_changes_nothing(wrong):
+    change, message = WRONG[wrong]
+    _, step = pair("Adam")
+    state = step.state_dict()
+    _, other = pair("Adam", maximize=True)
+    before = other.state_dict()
+    with pytest.raises((ValueError, NotImplementedError), match=message):
+        other.load_state_dict(change(state))
+    after = other.state_dict()
+    assert after["param_groups"] == before["param_groups"]
+    assert {k: np.array(x).tobytes() for k, x in after["state"][0].items()} == {
+        k: np.array(x).tobytes() for k, x in before["state"][0].items()
+    }

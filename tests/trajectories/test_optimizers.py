@@ -6,6 +6,7 @@ what it may write to, and that a step which is refused has changed nothing.
 """
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,10 +16,14 @@ from hypothesis import strategies as st
 
 import smolgrad
 from smolgrad import nn, optim
-from smolgrad.optim import CHUNK
+from smolgrad.chunks import CHUNK
 
-OPTIMIZERS = ("SGD", "AdamW")
-SETTINGS = {"SGD": {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}, "AdamW": {"lr": 0.01, "weight_decay": 0.1}}
+OPTIMIZERS = ("SGD", "Adam", "AdamW")
+SETTINGS = {
+    "SGD": {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1},
+    "Adam": {"lr": 0.01, "weight_decay": 0.1, "amsgrad": True},
+    "AdamW": {"lr": 0.01, "weight_decay": 0.1},
+}
 
 # PyTorch's default for nesterov is refused with anything but a momentum and no dampening, so it is drawn apart.
 _RATES = {"lr": st.sampled_from([0.01, 0.1, 0.001]), "weight_decay": st.sampled_from([0.0, 0.1, 0.01])}
@@ -32,10 +37,11 @@ _BETAS = st.tuples(st.sampled_from([0.9, 0.99, 0.5, 0.3, 0.0]), st.sampled_from(
 
 
 def options(optimizer, eps):
-    """Options of the optimizer of that name; AdamW's eps is one of ``eps``."""
+    """Options of the optimizer of that name; Adam's and AdamW's eps is one of ``eps``."""
     if optimizer == "SGD":
         return _PLAIN | _NESTEROV
-    return st.fixed_dictionaries(_RATES | {"betas": _BETAS, "eps": st.sampled_from(eps)})
+    rest = {"betas": _BETAS, "eps": st.sampled_from(eps), "amsgrad": st.booleans()}
+    return st.fixed_dictionaries(_RATES | rest)
 
 
 # --- whole models -----------------------------------------------------------------------------------------------------
@@ -229,7 +235,8 @@ def test_given_gradients_move_parameters_and_state_as_in_pytorch(optimizer, data
     ours = getattr(optim, optimizer)(groups, **settings)
     theirs = getattr(torch.optim, optimizer)(theirs, **settings, foreach=False)
     same = Same({f"parameter {i}": np.abs(a) for i, a in enumerate(start)})
-    same.largest |= {f"momentum_buffer {i}": settings["weight_decay"] * np.abs(a) for i, a in enumerate(start)}
+    same.largest |= {f"{key} {i}": settings["weight_decay"] * np.abs(a) for i, a in enumerate(start)
+                     for key in ("momentum_buffer", "exp_avg")}  # fmt: skip
     for scales, rate in zip(steps, rates, strict=True):
         for p, q, scale in zip(ps, qs, scales, strict=True):
             g = None if scale is None else np.asarray(scale * rng.normal(size=p.shape))
@@ -306,17 +313,22 @@ def sgd_by_hand(p, g, steps, lr, momentum, weight_decay):
     return p
 
 
-def adamw_by_hand(p, g, steps, lr, weight_decay, betas=(0.9, 0.999), eps=1e-8):
-    m = v = np.zeros_like(p)
+def adam_by_hand(p, gradient, steps, lr, weight_decay, betas=(0.9, 0.999), eps=1e-8, decoupled=False, amsgrad=False):
+    m = v = largest = np.zeros_like(p)
     for t in range(1, steps + 1):
-        p = p * (1 - lr * weight_decay)
+        g = gradient if decoupled else gradient + p * weight_decay
+        p = p * (1 - lr * weight_decay) if decoupled else p
         m = m + (g - m) * (1 - betas[0])
         v = v * betas[1] + g * (1 - betas[1]) * g
-        p = p - m * (lr / (1 - betas[0] ** t)) / (np.sqrt(v) / (1 - betas[1] ** t) ** 0.5 + eps)
+        largest = np.maximum(largest, v) if amsgrad else v
+        p = p - m * (lr / (1 - betas[0] ** t)) / (np.sqrt(largest) / (1 - betas[1] ** t) ** 0.5 + eps)
     return p
 
 
-@pytest.mark.parametrize(("optimizer", "by_hand"), [("SGD", sgd_by_hand), ("AdamW", adamw_by_hand)])
+BY_HAND = {"SGD": sgd_by_hand, "Adam": adam_by_hand, "AdamW": partial(adam_by_hand, decoupled=True)}
+
+
+@pytest.mark.parametrize(("optimizer", "by_hand"), BY_HAND.items())
 def test_float32_stays_float32_to_the_last_bit(optimizer, by_hand):
     # Beside float64, in one optimizer, and with NumPy's scalars, which would promote where Python's numbers do not.
     start = np.linspace(-1, 1, 500)
@@ -324,7 +336,7 @@ def test_float32_stays_float32_to_the_last_bit(optimizer, by_hand):
     gradients = p.grad.data, q.grad.data
     for group in step.param_groups:
         group.update({key: np.float64(group[key]) for key in SETTINGS[optimizer]})
-        if optimizer == "AdamW":
+        if "betas" in group:
             group["betas"] = tuple(map(np.float64, group["betas"]))
     for _ in range(3):
         step.step()
@@ -458,10 +470,11 @@ REFUSED = [
     ("AdamW", some, {"eps": -1e-9}, ValueError, "eps must be"),
     *[("AdamW", some, {"betas": betas}, ValueError, "betas must be") for betas in
       ((1.0, 0.9), (0.9, 1.0), (-0.1, 0.9), (0.9, -0.1), (0.9, NAN), (0.9,), (0.9, 0.9, 0.9), (0, 0.9))],
-    ("AdamW", some, {"amsgrad": True}, NotImplementedError, "amsgrad"),
     *[(name, some, {option: True}, NotImplementedError, option) for name in OPTIMIZERS
       for option in ("foreach", "fused", "capturable", "differentiable") if (name, option) != ("SGD", "capturable")],
-    ("AdamW", lambda: [{"params": some(), "amsgrad": True}], {}, NotImplementedError, "amsgrad"),
+    ("AdamW", lambda: [{"params": some(), "capturable": True}], {}, NotImplementedError, "capturable"),
+    ("AdamW", some, {"decoupled_weight_decay": True}, TypeError, "decoupled_weight_decay"),
+    ("AdamW", lambda: [{"params": some(), "decoupled_weight_decay": False}], {}, ValueError, "take Adam"),
     ("SGD", some, {"betas": (0.9, 0.9)}, TypeError, "unexpected argument 'betas'"),
     ("SGD", some, {"capturable": True}, TypeError, "unexpected argument 'capturable'"),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Modules under ``torch.nn``'s names: what holds parameters, and what finds, names, saves and loads them.
+"""What all modules are: what holds parameters, and what finds, names, saves and loads them.
 
 Nothing is registered. A module's parameters are those that its attributes lead to, through modules, lists, tuples and
 dicts (not through sets, which have no order), so a module is a plain object and its parameters are what it holds now.
@@ -6,19 +6,15 @@ dicts (not through sets, which have no order), so a module is a plain object and
 
 from __future__ import annotations
 
-import math
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from reprlib import recursive_repr
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import functional, versions
-from .creation import ones, rand, randn, zeros
-from .dtypes import float32
-from .primitives.operands import refuse, sizes
-from .tensor import Tensor
+from .. import versions
+from ..primitives.operands import refuse
+from ..tensor import Tensor
 
 
 class Parameter(Tensor):
@@ -97,7 +93,7 @@ class Module:
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules that the attributes hold themselves or in lists, tuples and dicts, each once."""
         first: dict[Module, str] = {}
-        for name, module in _children(self):
+        for name, module in children(self):
             first.setdefault(module, name)
         return ((name, module) for module, name in first.items())
 
@@ -125,7 +121,7 @@ class Module:
 
     def state_dict(self, **options: Any) -> dict[str, Tensor]:
         """A copy of every parameter by its name; one that is held in several places comes under each of its names."""
-        refuse("state_dict", _asked(options), "destination prefix keep_vars")
+        refuse("state_dict", asked(options), "destination prefix keep_vars")
         return {name: x.detach().clone() for name, x in self._named(_STATE, remove_duplicate=False)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, **options: Any) -> IncompatibleKeys:
@@ -135,7 +131,7 @@ class Module:
         broadcast or cast), for two values for one parameter, and, where ``strict``, for names missing or unexpected.
         TypeError for what is no mapping.
         """
-        refuse("load_state_dict", _asked(options), "assign")
+        refuse("load_state_dict", asked(options), "assign")
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"load_state_dict(): needs a mapping of names to tensors, got {type(state_dict).__name__}")
         own = dict(self._named(_STATE, remove_duplicate=False))
@@ -163,7 +159,7 @@ class Module:
 
     @recursive_repr("...")
     def __repr__(self) -> str:
-        lines = [f"({name}): {module!r}".replace("\n", "\n  ") for name, module in _children(self)]
+        lines = [f"({name}): {module!r}".replace("\n", "\n  ") for name, module in children(self)]
         extra = self.extra_repr()
         if lines:
             extra = "".join(f"\n  {line}" for line in ([extra] if extra else []) + lines) + "\n"
@@ -199,13 +195,13 @@ def _walk(holder: Any, path: str, seen: set[int], remove_duplicate: bool) -> Ite
         seen.discard(id(holder))
 
 
-def _children(holder: Any, path: str = "", above: tuple[int, ...] = ()) -> Iterator[tuple[str, Module]]:
+def children(holder: Any, path: str = "", above: tuple[int, ...] = ()) -> Iterator[tuple[str, Module]]:
     """The modules that ``holder`` holds itself or in containers, as often as it does."""
     for name, x in _items(holder):
         if isinstance(x, Module):
             yield _join(path, name), x
         elif isinstance(x, _HOLDERS) and id(x) not in above:
-            yield from _children(x, _join(path, name), (*above, id(x)))
+            yield from children(x, _join(path, name), (*above, id(x)))
 
 
 # --- state ------------------------------------------------------------------------------------------------------------
@@ -239,141 +235,6 @@ def _contradictions(own: Mapping[str, Tensor], given: Mapping[str, np.ndarray]) 
     return [f"{a} and {b} are one tensor here, but differ there" for a, b in differ]
 
 
-def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
+def asked(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that ask for something: PyTorch's switches are off by default, and off is what there is."""
     return {name: None if value is False else value for name, value in options.items()}
-
-
-# --- layers -----------------------------------------------------------------------------------------------------------
-
-
-class Linear(Module):
-    """``x @ weight.T + bias``: (*, in_features) gives (*, out_features).
-
-    ``weight`` is (out_features, in_features), ``bias`` (out_features,) or None. Both are drawn uniformly within
-    1/sqrt(in_features), which is PyTorch's kaiming_uniform(a=sqrt(5)). ``dtype`` is float32 unless given.
-    """
-
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, *, dtype: Any = None, **options: Any):
-        refuse("Linear", options, "device")
-        shape = self.out_features, self.in_features = sizes("Linear", (out_features, in_features))
-        bound = 1 / math.sqrt(shape[1]) if shape[1] > 0 else 0.0
-        self.weight = _uniform(shape, bound, dtype)
-        self.bias = _uniform(shape[:1], bound, dtype) if bias else None
-
-    def forward(self, input: Any) -> Any:
-        return functional.linear(input, self.weight, self.bias)
-
-    def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
-
-
-def _uniform(shape: tuple[int, ...], bound: float, dtype: Any) -> Parameter:
-    return Parameter(rand(shape, dtype=dtype or float32) * (2 * bound) - bound)
-
-
-class Embedding(Module):
-    """The rows of ``weight`` (num_embeddings, embedding_dim) that integers name: (*) gives (*, embedding_dim).
-
-    Drawn from N(0, 1), in float32 unless ``dtype`` is given. ``padding_idx`` is not offered.
-    """
-
-    def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: None = None, *, dtype: Any = None, **options: Any
-    ):
-        asked = _asked({"padding_idx": padding_idx, **options})
-        refuse("Embedding", asked, "padding_idx max_norm norm_type scale_grad_by_freq sparse _weight _freeze device")
-        self.num_embeddings, self.embedding_dim = sizes("Embedding", (num_embeddings, embedding_dim))
-        self.weight = Parameter(randn(self.num_embeddings, self.embedding_dim, dtype=dtype or float32))
-
-    def forward(self, input: Any) -> Any:
-        return functional.embedding(input, self.weight)
-
-    def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}"
-
-
-class LayerNorm(Module):
-    """Each lane over the last axes, of sizes ``normalized_shape``, brought to mean 0 and variance 1, and made affine.
-
-    ``weight`` (ones) and ``bias`` (zeros) have shape ``normalized_shape``, in float32 unless ``dtype`` is given, or are
-    None. Source: Ba et al., "Layer Normalization" (2016).
-    """
-
-    def __init__(
-        self,
-        normalized_shape: int | Sequence[int],
-        eps: float = 1e-5,
-        elementwise_affine: bool = True,
-        bias: bool = True,
-        *,
-        dtype: Any = None,
-        **options: Any,
-    ):
-        refuse("LayerNorm", options, "device")
-        self.normalized_shape = shape = sizes("LayerNorm", (normalized_shape,))
-        self.eps, self.elementwise_affine = eps, elementwise_affine
-        self.weight = Parameter(ones(shape, dtype=dtype or float32)) if elementwise_affine else None
-        self.bias = Parameter(zeros(shape, dtype=dtype or float32)) if elementwise_affine and bias else None
-
-    def forward(self, input: Any) -> Any:
-        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
-            f"bias={self.bias is not None}"
-        )
-
-
-class _Activation(Module):
-    """A function of each element as a module: a subclass names the function, and the options that are not offered."""
-
-    function: ClassVar[Callable[[Any], Any]]
-    not_offered: ClassVar[str] = ""
-
-    def __init__(self, **options: Any):
-        refuse(type(self).__name__, _asked(options), self.not_offered)
-
-    def forward(self, input: Any) -> Any:
-        return type(self).function(input)
-
-
-class ReLU(_Activation):
-    """The larger of each element and 0."""
-
-    function, not_offered = functional.relu, "inplace"
-
-
-class Tanh(_Activation):
-    """The hyperbolic tangent of each element."""
-
-    function = functional.tanh
-
-
-class Sequential(Module):
-    """Modules one after the other: ``Sequential(a, b)(x)`` is ``b(a(x))``. An OrderedDict gives them names."""
-
-    def __init__(self, *modules: Any):
-        named = len(modules) == 1 and isinstance(modules[0], OrderedDict)
-        for name, module in modules[0].items() if named else enumerate(modules):
-            if not isinstance(module, Module):
-                raise TypeError(f"Sequential(): needs modules, got {type(module).__name__}")
-            setattr(self, str(name), module)
-
-    def __len__(self) -> int:
-        return len(list(_children(self)))
-
-    def __iter__(self) -> Iterator[Module]:
-        return (module for _, module in _children(self))
-
-    def __getitem__(self, index: int | slice) -> Any:
-        """One module, or a Sequential of the same modules under the same names. IndexError where there is none."""
-        if isinstance(index, slice):
-            return type(self)(OrderedDict(list(_children(self))[index]))
-        return list(self)[index]
-
-    def forward(self, input: Any) -> Any:
-        for module in self:
-            input = module(input)
-        return input
