@@ -34,15 +34,22 @@ def slices(draw: Any, n: int) -> slice:
 @cache
 @st.composite
 def index_arrays(draw: Any, n: int, shape: Shape) -> np.ndarray:
-    """Places on an axis of ``n``: often the last is the first again, spelled from the other end of the axis."""
+    """Places on an axis of ``n``: often the last is the first again, as it was or spelled from the other end.
+
+    Often, too, all are one place, spelled by turns.
+    """
     size = int(np.prod(shape))
     dtype = draw(st.sampled_from(_DTYPES))
     signed = not dtype.startswith("u")
     # A byte each, in one draw: one number copied over another by Hypothesis is not wanted more often than it comes.
     codes = draw(st.binary(min_size=size, max_size=size)) if n else b""
     numbers = [code % n - n * (signed and code >= 128) for code in codes]
-    if len(numbers) > 1 and draw(st.booleans()):
-        numbers[-1] = numbers[0] - n * signed if numbers[0] >= 0 else numbers[0] + n
+    again = draw(st.integers(0, 5)) if len(numbers) > 1 else 0
+    if again:
+        other = numbers[0] - n * signed if numbers[0] >= 0 else numbers[0] + n
+        numbers[-1] = numbers[0] if again == 1 else other
+        if again == 5:
+            numbers = [other if i % 2 else numbers[0] for i in range(size)]
     return np.array(numbers, dtype=dtype).reshape(shape if n else (0,))
 
 
@@ -68,7 +75,10 @@ def _mask_of(draw: Any, n: int, count: int) -> np.ndarray:
 def indices(draw: Any, shape: Shape) -> Any:
     """An index into ``shape``: integers, slices, ``...``, None, integer arrays and masks, alone and mixed."""
     ndim = len(shape)
-    kind = draw(st.sampled_from(["basic", "mask", "arrays", "mixed"] + (["split"] if ndim > 2 else ["arrays"]) * 2))
+    if ndim and shape[0] and draw(st.integers(0, 4)) == 4:  # rows by number, as an embedding looks them up
+        return draw(index_arrays(shape[0], draw(st.sampled_from([(3,), (4,), (2, 2)]))))
+    kinds = ["basic", "basic", "mask", "mask", "arrays", "mixed"] + (["split"] if ndim > 2 else ["arrays"]) * 3
+    kind = draw(st.sampled_from(kinds))
     front = ndim if kind in ("mask", "split") else draw(st.sampled_from([*range(ndim + 1), *range(1, ndim + 1)]))
     back = draw(st.integers(0, ndim - front)) if draw(st.booleans()) else 0
     # The common shape of the index arrays; a mask beside them must pick as many.

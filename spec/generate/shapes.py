@@ -19,7 +19,7 @@ MOST = 24  # elements of one input: finite differences visit every one of them
 
 
 @cache
-def _size(least: int, most: int) -> st.SearchStrategy[int]:
+def side(least: int, most: int) -> st.SearchStrategy[int]:
     """A number, the larger the likelier: nothing shows on an axis of 0, and little on one of 1 or with few axes."""
     return st.sampled_from([n for n in range(least, most + 1) for _ in range(1 + n)])
 
@@ -51,23 +51,32 @@ def shapes(draw: Any, min_dims: int = 0, max_dims: int = 3, min_side: int = 1, m
     ]
     if fit and draw(st.integers(0, 3)) < 3:
         return draw(st.sampled_from(fit))
-    ndim = draw(_size(min_dims, max_dims))
+    ndim = draw(side(min_dims, max_dims))
     if ndim >= 2 and draw(st.booleans()):
-        return (draw(_size(min_side, max_side if ndim == 2 else 2)),) * ndim
+        return (draw(side(min_side, max_side if ndim == 2 else 2)),) * ndim
     sides: list[int] = []
     room = MOST
     for _ in range(ndim):
-        sides.append(draw(_size(min_side, max(min_side, min(max_side, room)))))
+        sides.append(draw(side(min_side, max(min_side, min(max_side, room)))))
         room //= max(1, sides[-1])
     return tuple(sides)
 
 
 def _stretched(shape: Shape, code: int) -> Shape:
-    """``shape`` itself for a quarter of all bytes; for the others some leading axes dropped, and some of the rest 1."""
-    if code < 64:
+    """A shape that broadcasts to ``shape``, by a byte.
+
+    Every way is common: ``shape`` itself; leading axes dropped (a row beside a square, whose sums over either axis have
+    one shape; a 0-d operand); one axis 1; all but one; all; any, after some were dropped.
+    """
+    way, which = code % 8, code // 8
+    if way == 0 or not shape:
         return shape
-    kept = shape[(0, 0, 0, 0, 1, 1, 2, 3)[code % 8] :]
-    return tuple(1 if code >> 3 + i & 1 else n for i, n in enumerate(kept))
+    if way < 3:
+        return shape[1 + which % len(shape) :]
+    if way < 6:
+        one = which % len(shape)
+        return tuple(1 if way == 5 or (i == one) == (way == 3) else n for i, n in enumerate(shape))
+    return tuple(1 if which >> 2 + i & 1 else n for i, n in enumerate(shape[which % 3 :]))
 
 
 @cache
@@ -82,8 +91,9 @@ def broadcastable(draw: Any, count: int = 2, **sizes: int) -> tuple[Shape, ...]:
     """``count`` shapes that broadcast together, equal ones often."""
     whole = draw(shapes(**{"min_side": 0, **sizes}))
     # One choice for all: Hypothesis likes to copy one of several alike over another, and then nothing is stretched.
-    codes = draw(st.binary(min_size=count, max_size=count))
-    return tuple(_stretched(whole, code) for code in codes)
+    codes = draw(st.binary(min_size=count + 1, max_size=count + 1))
+    kept = codes[-1] % (2 * count)  # often one operand has the whole shape, so that the others are stretched
+    return tuple(whole if i == kept else _stretched(whole, code) for i, code in enumerate(codes[:-1]))
 
 
 @cache

@@ -13,7 +13,7 @@ from ..generate import shapes
 @st.composite
 def products(draw: Any) -> Call:
     """Vectors, matrices and batches that broadcast, square often, inner size 0 too."""
-    n, k, m = (draw(st.integers(0, 3)) for _ in range(3))
+    n, k, m = (draw(shapes.side(0, 3)) for _ in range(3))
     if draw(st.booleans()):
         k = m = n
     left, right = draw(shapes.broadcastable(2, max_dims=2, max_side=2))

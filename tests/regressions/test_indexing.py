@@ -126,6 +126,13 @@ def test_long_index_arrays_of_every_dtype_are_added_to_the_end(dtype, shape):
     np.testing.assert_array_equal(x.grad.data, w.sum(0).reshape(shape))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16"])
+def test_few_numbers_pick_from_a_table_larger_than_they_can_count(dtype):
+    x = leaf(np.zeros((100, 700)))
+    x[np.array([99, 0, 99], dtype)].sum().backward()
+    assert x.grad.data.sum(1).tolist() == [700.0, *[0.0] * 98, 1400.0]
+
+
 @pytest.mark.parametrize("layout", ["C", "F", "reversed", "0-stride"])
 @pytest.mark.parametrize("index", [[0, 2, 0], ([0, 2, 0], slice(None), [1, 1, 1]), slice(None, None, -1)], ids=str)
 def test_the_layout_of_the_cotangent_does_not_matter(index, layout):

@@ -218,6 +218,16 @@ def test_interleaved_generators_do_not_mix_their_modes():
     assert recorded() is True
 
 
+def test_a_generator_gives_whoever_asks_their_own_mode_back():
+    generator = three()
+    next(generator)
+    with no_grad():
+        next(generator)
+        assert recorded() is False
+    next(generator)
+    assert recorded() is True
+
+
 def test_a_generator_is_sent_to_thrown_into_and_closed_in_its_mode():
     generator = three()
     next(generator)

@@ -125,6 +125,16 @@ def test_each_record_is_pulled_back_once_however_many_ways_lead_to_it():
     assert x.grad.data.tolist() == [3.0 * 4**10, 5.0 * 4**10]
 
 
+def test_what_several_roots_share_is_pulled_back_once():
+    calls = []
+    counted = Primitive("counted", lambda x: x * 1, lambda g, _y, _x: calls.append(1) or g)
+    x = leaf([1.0, 2.0])
+    y = counted(x)
+    smolgrad.autograd.backward([y * 2, y * 3, y], [tensor([1.0, 0.0]), tensor([0.0, 1.0]), tensor([5.0, 7.0])])
+    assert len(calls) == 1
+    assert x.grad.data.tolist() == [7.0, 10.0]
+
+
 def test_a_sweep_costs_in_proportion_to_its_graph():
     # A picked row is added into the gradient of the whole; a table of zeros a pick would be 2000 times 4 MB.
     x = smolgrad.zeros(500_000, requires_grad=True)
@@ -261,7 +271,8 @@ def test_a_leaf_that_is_no_part_of_a_graph_is_not_held_by_the_values_made_from_i
         x = leaf([1.0, 2.0])
         with smolgrad.no_grad():
             y = x.exp() * x
-        z = x.detach() * 2
+        detached = x.detach()
+        z = detached * 2
         compared = x > 1
         found = x.argmax()
         watched = weakref.ref(x)
