@@ -1,4 +1,4 @@
-"""The specification at the command line: ``python -m spec list``, ``show OP``, ``verify``."""
+"""The specification at the command line: ``python -m spec list``, ``show OP``, ``verify``, ``faults``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import difflib
 import importlib.util
 import json
+import os
 import random
 import re
 import subprocess
@@ -153,18 +154,16 @@ def _ended(command: list[str], out: Any) -> Iterator[subprocess.Popen[bytes]]:
             process.wait()
 
 
+def _progress() -> Progress:
+    columns = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
+    columns += [TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()]
+    return Progress(*columns, console=console, transient=True)
+
+
 def _follow(process: subprocess.Popen[bytes], events: Path) -> dict[str, str]:
     """Show how far the run is until it ends: the outcome of each test."""
     outcomes: dict[str, str] = {}
-    columns = [
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    ]
-    columns += [TextColumn("left"), TimeRemainingColumn()]
-    with Progress(*columns, console=console, transient=True) as progress, events.open() as told:
+    with _progress() as progress, events.open() as told:
         task = progress.add_task("collecting", total=None)
         ended = False
         while not ended:
@@ -223,6 +222,50 @@ def _op_of(test: str) -> str:
     return test.partition("[")[2].removesuffix("]").partition("-")[0]
 
 
+# --- faults -----------------------------------------------------------------------------------------------------------
+
+
+def faults(args: argparse.Namespace) -> int:
+    """Plant faults one by one, and tell who noticed each; 1 where one survives."""
+    for module in ("torch", "pytest"):
+        if importlib.util.find_spec(module) is None:
+            sys.exit(f'faults needs {module}, which is not installed: pip install -e ".[test]"')
+    from .faults import campaign, killing
+    from .faults.named import KINDS
+    from .report import deaths
+
+    ops = set(map(_known, args.op))
+    if unknown := set(args.kind) - {*KINDS, campaign.GENERIC}:
+        known = ", ".join([*KINDS, campaign.GENERIC])
+        sys.exit(f"no kind is called {', '.join(sorted(unknown))}; they are {known}")
+    killing.run_seed = str(args.seed)
+    with console.status("importing the suite"):
+        named = set(args.kind) != {campaign.GENERIC}
+        generic = not args.kind or campaign.GENERIC in args.kind
+        trials = campaign.named() * named + (campaign.wrong_rules(str(args.seed)) if generic else [])
+    trials = [t for t in trials if (not args.kind or t.kind in args.kind) and (not ops or t.place in ops)]
+    if unknown := set(args.fault) - {trial.fault for trial in trials}:
+        sys.exit(f"no fault among these is called {', '.join(sorted(unknown))}")
+    trials = [trial for trial in trials if not args.fault or trial.fault in args.fault]
+    if args.sample and args.sample < len(trials):
+        trials = sorted(random.Random(args.seed).sample(trials, args.sample), key=trials.index)
+    console.print(f"planting {len(trials)} faults, seed {args.seed}")
+    began, found = time.monotonic(), {}
+    with _progress() as progress:
+        task = progress.add_task("planting", total=len(trials))
+        for trial, outcome in campaign.outcomes(trials, args.n):
+            found[trial] = outcome
+            progress.advance(task)
+            if outcome.trouble or not (outcome.death or trial.equivalent):
+                progress.console.print(f"[red]survives[/red] {trial.fault} {trial.place}", soft_wrap=True)
+    results = [(trial, found[trial]) for trial in trials]
+    for title, table in deaths.tables(results):
+        console.print(f"\n[bold]{title}[/bold]\n")
+        console.print(table)
+    console.print(f"\n{deaths.verdict(results)}, {time.monotonic() - began:.0f} s, seed {args.seed}", soft_wrap=True)
+    return int(deaths.is_bad(results))
+
+
 def main() -> int:
     """Parse the command line and do what it says."""
     parser = argparse.ArgumentParser(prog="python -m spec", description="An executable specification of autograd.")
@@ -239,6 +282,16 @@ def main() -> int:
     verifying.add_argument("--seed", type=int, default=seed, help="of everything that is drawn; a new one by default")
     verifying.add_argument("-n", default="auto", metavar="WORKERS", help="processes; 0 runs everything in one")
     verifying.set_defaults(run=verify)
+    planting = commands.add_parser("faults", help="plant wrong rules and other faults: each must be noticed")
+    planting.add_argument("fault", nargs="*", metavar="FAULT", help="these alone, by name")
+    planting.add_argument(
+        "--kind", nargs="+", default=[], metavar="K", help="of these kinds: ACC, OWN, FRM, ... or generic"
+    )
+    planting.add_argument("--op", nargs="+", default=[], metavar="OP", help="in these ops alone")
+    planting.add_argument("--sample", type=int, metavar="N", help="that many of them, which the seed chooses")
+    planting.add_argument("--seed", type=int, default=seed, help="of everything that is drawn; a new one by default")
+    planting.add_argument("-n", type=int, default=os.cpu_count() or 1, metavar="WORKERS", help="processes at a time")
+    planting.set_defaults(run=faults)
     args = parser.parse_args()
     if not hasattr(args, "run"):
         parser.print_help()

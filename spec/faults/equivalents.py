@@ -1,4 +1,4 @@
-"""Generic faults that are none for some op: the right gradient all the same. Each row has its reason."""
+"""Faults that are none: the engine is right all the same. Each row has its reason."""
 
 from __future__ import annotations
 
@@ -40,3 +40,7 @@ def reason(fault: str, op: str, primitive: str) -> str | None:
         if fault in row.faults and (op, primitive) == (row.op, row.primitive):
             return row.reason
     return None
+
+
+# Named faults that are none, by name, with the reason.
+NAMED: dict[str, str] = {}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import spec.__main__ as command
+from spec.faults import campaign
 from spec.ops import SPECS
 from spec.report import catalogue
 
@@ -19,11 +21,11 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """What a command line prints, in 80 columns."""
+    """What a command line prints, in 80 columns or so many."""
 
-    def said(*words: str) -> str:
+    def said(*words: str, width: int = 80) -> str:
         monkeypatch.setattr(sys, "argv", ["spec", *words])
-        monkeypatch.setattr(command.console, "width", 80)
+        monkeypatch.setattr(command.console, "width", width)
         assert command.main() == 0
         return capsys.readouterr().out
 
@@ -51,6 +53,28 @@ def test_show_tells_all_about_an_entry(say: Any) -> None:
     for part in ("torch.logsumexp", "but: dim=() reduces nothing", "vjp matches finite differences", "is out of range"):
         assert part in printed
     assert printed.count("y = smolgrad.logsumexp(x0, ") == 3
+
+
+def test_faults_are_planted_and_told_in_100_columns(say: Any) -> None:
+    names = ["a_square_left_out", "slightly_off"]
+    printed = say("faults", *names, "--op", "tanh", "--seed", "1", "-n", "1", width=100)
+    assert max(map(len, printed.splitlines())) <= 100
+    assert re.search(r"FRM +1 +a square left out +tanh +1 +[\d.]+ +2 +vjp matches", printed)
+    assert re.search(r"slightly off +1 +1 +0 ", printed)
+    assert "2 of 2 faults dead" in printed
+
+
+def test_a_fault_that_survives_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = campaign.Trial("no_fault", "FRM", "log", nullcontext, ("vjp_matches_finite_differences[log]",), tier=1)
+    monkeypatch.setattr(campaign, "named", lambda: [right])
+    monkeypatch.setattr(sys, "argv", ["spec", "faults", "no_fault", "-n", "1"])
+    assert command.main() == 1
+
+
+def test_an_unknown_fault_or_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["spec", "faults", "no_such_fault"])
+    with pytest.raises(SystemExit, match="no fault among these is called no_such_fault"):
+        command.main()
 
 
 def test_an_unknown_name_is_told_what_is_near(say: Any) -> None:

@@ -1,50 +1,64 @@
 """The suite goes red for every wrong engine that we can think of.
 
-By default a sample is planted that the run's seed chooses: some faults in every op, every fault in some op, and all the
-named ones. Everything: ``pytest -m everything`` or ``--hypothesis-profile=nightly``.
+By default a sample is planted that the run's seed chooses: some faults in every op, every fault in some op, and some of
+each kind of the named ones. Everything: ``python -m spec faults``; here ``pytest -m everything`` or
+``--hypothesis-profile=nightly``.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-import traceback
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import os
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from spec.engines.smolgrad import Smolgrad
 from spec.entry import OpSpec
-from spec.faults import equivalents
+from spec.faults import campaign, equivalents, killing, seams
+from spec.faults.campaign import ENGINE, Outcome, Trial
 from spec.faults.generic import FAULTS, Fault, applicable, planted
-from spec.faults.killing import NOTICED, fails, killer, primitives, randomness
-from spec.faults.named import NAMED, Named
+from spec.faults.killing import primitives, randomness
+from spec.faults.named import BY_NAME as NAMED_BY_NAME
+from spec.faults.named import KINDS, NAMED, Named
 from spec.harness import DIFFERENTIABLE
 from spec.ops import BY_NAME
-from tests.properties import test_dtypes, test_kinks, test_layouts, test_ownership, test_sweeps, test_vjp
+from spec.report import deaths
 
 pytestmark = pytest.mark.everything
 
 PER_OP = 1  # faults planted in an op by default
-ENGINE = Smolgrad()
+PER_KIND = 2  # named faults of a kind
 
 
-def _properties() -> list[Callable[..., Any]]:
-    """All properties, those first that notice most."""
-    first = (
-        test_vjp.test_vjp_matches_finite_differences,
-        test_ownership.test_gradients_share_no_memory_and_nothing_is_written,
-        test_vjp.test_second_order_matches_finite_differences_of_the_gradient,
-    )
-    modules = (test_vjp, test_ownership, test_sweeps, test_dtypes, test_layouts, test_kinks)
-    found = [value for module in modules for name, value in vars(module).items() if name.startswith("test_")]
-    return [*first, *(test for test in found if test not in first)]
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "named" in metafunc.fixturenames:
+        chosen = NAMED if _everything(metafunc.config) else [fault for kind in KINDS for fault in _some_of(kind)]
+        metafunc.parametrize("named", chosen, ids=repr)
 
 
-PROPERTIES = _properties()
-BY_PROPERTY = {test.__name__.removeprefix("test_"): test for test in PROPERTIES}
+def _everything(config: pytest.Config) -> bool:
+    return "everything" in config.option.markexpr or config.option.hypothesis_profile == "nightly"
+
+
+def _some_of(kind: str) -> list[Named]:
+    found = [fault for fault in NAMED if fault.kind == kind]
+    return randomness(kind).sample(found, min(PER_KIND, len(found)))
+
+
+@pytest.fixture(scope="module")
+def everything(pytestconfig: pytest.Config) -> bool:
+    """Whether to plant every fault everywhere."""
+    return _everything(pytestconfig)
+
+
+def _score(record_property: Any, planted: int, survivors: int = 0, equivalents: int = 0) -> None:
+    record_property("planted faults", [planted, planted - survivors, equivalents])
+
+
+# --- wrong rules ------------------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -57,15 +71,16 @@ def _applicable(op: str) -> list[tuple[Fault, Any]]:
     ]
 
 
+def _trial(fault: Fault, primitive: Any, spec: OpSpec) -> Trial:
+    tests = tuple(f"{name}[{spec.name}]" for name in killing.concerned(spec))
+    return Trial(fault.name, campaign.GENERIC, spec.name, lambda: planted(fault, primitive), tests, shrink=False)
+
+
 def _survivors(pairs: list[tuple[Fault, Any]], spec: OpSpec) -> Iterator[str]:
     for fault, primitive in pairs:
-        with planted(fault, primitive):
-            if killer(PROPERTIES, ENGINE, spec) is None:
-                yield f"{fault.name} in the rules of {primitive.name}"
-
-
-def _score(record_property: Any, planted: int, survivors: int = 0, equivalents: int = 0) -> None:
-    record_property("planted faults", [planted, planted - survivors, equivalents])
+        found = campaign.outcome(_trial(fault, primitive, spec))
+        if not found.death:
+            yield f"{fault.name} in the rules of {primitive.name} {found.trouble}"
 
 
 @pytest.mark.parametrize("spec", DIFFERENTIABLE, ids=repr)
@@ -79,19 +94,13 @@ def test_wrong_rules_of_an_op_fail_a_property(spec: OpSpec, everything: bool, re
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_wrong_rule_fails_a_property_of_some_op(fault: Fault, everything: bool, record_property: Any) -> None:
-    if everything:
-        pytest.skip("planted in all ops")
+def test_a_wrong_rule_fails_a_property_of_some_op(fault: Fault, record_property: Any) -> None:
     specs = list(DIFFERENTIABLE)
     randomness(fault.name).shuffle(specs)
-    for spec in specs:
-        pairs = [pair for pair in _applicable(spec.name) if pair[0] is fault]
-        if pairs:
-            survivors = list(_survivors(pairs[:1], spec))
-            _score(record_property, 1, len(survivors))
-            assert not survivors, spec
-            return
-    pytest.fail(f"no op shows {fault.name}")
+    spec, pair = next((spec, pair) for spec in specs for pair in _applicable(spec.name) if pair[0] is fault)
+    survivors = list(_survivors([pair], spec))
+    _score(record_property, 1, len(survivors))
+    assert not survivors, spec
 
 
 @pytest.mark.parametrize("row", equivalents.EQUIVALENTS, ids=lambda row: f"{row.op}-{row.faults[0]}")
@@ -101,49 +110,70 @@ def test_an_equivalent_is_no_fault(row: equivalents.Equivalent, everything: bool
     names = row.faults if everything else [randomness(row.reason).choice(row.faults)]
     for name in names:
         with planted(FAULTS[name], primitive):
-            assert killer(PROPERTIES, ENGINE, spec, rounds=(25,) if everything else (5,)) is None
+            for test in killing.concerned(spec):
+                found = killing.run(test, *killing.found(f"{test}[{spec.name}]", ENGINE), max_examples=5)
+                assert found is None, found
     _score(record_property, 0, equivalents=len(names))
 
 
 # --- named faults -----------------------------------------------------------------------------------------------------
 
 
-def _calls(test: Callable[..., Any]) -> list[dict[str, Any]]:
-    """The arguments of each call that pytest would make of ``test``."""
-    calls: list[dict[str, Any]] = [{}]
-    for mark in getattr(test, "pytestmark", []):
-        if mark.name == "parametrize":
-            names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
-            rows = [getattr(row, "values", (row,) if len(names) == 1 else row) for row in mark.args[1]]
-            rows = [row if isinstance(row, (tuple, list)) else (row,) for row in rows]
-            calls = [{**call, **dict(zip(names, row, strict=True))} for call in calls for row in rows]
-    return calls
+def test_a_named_fault_dies_where_it_is_meant_to(named: Named, record_property: Any) -> None:
+    (trial,) = (trial for trial in campaign.named() if trial.fault == named.name)
+    found = campaign.outcome(replace(trial, row=(), shrink=False))
+    dead = found.death is not None
+    _score(record_property, int(not trial.equivalent), int(not dead and not trial.equivalent), bool(trial.equivalent))
+    assert dead != bool(trial.equivalent), f"{', '.join(named.dies_in)}: {named.says} {found.trouble}"
 
 
-def _fails(test: Callable[..., Any]) -> bool:
-    for call in _calls(test):
-        try:
-            test(**call)
-        except (*NOTICED, pytest.fail.Exception):
-            return True
-        except Exception as error:
-            # A test that trips over what a wrong engine gives it, but not over a mistake in the fault itself.
-            return Path(traceback.extract_tb(error.__traceback__)[-1].filename).name != "named.py"
-    return False
+def test_every_kind_has_as_many_faults_of_our_own_as_were_given() -> None:
+    own = {kind: sum(fault.kind == kind and fault.origin == "own" for fault in NAMED) for kind in KINDS}
+    given = {kind: sum(fault.kind == kind and fault.origin != "own" for fault in NAMED) for kind in KINDS}
+    assert [kind for kind in KINDS if own[kind] < given[kind] or not own[kind]] == []
+    assert len(NAMED_BY_NAME) == len(NAMED)
 
 
-def _is_noticed(fault: Named) -> bool:
-    """Whether the test that is meant for ``fault`` fails now."""
-    file, _, name = fault.dies_in.partition("::")
-    if name:
-        return _fails(getattr(importlib.import_module(f"tests.regressions.{file}"), name))
-    name, _, op = fault.dies_in.removesuffix("]").partition("[")
-    return any(fails(BY_PROPERTY[name], ENGINE, BY_NAME[op], max_examples=n) for n in (50, 500, 5000))
+# --- the campaign -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", NAMED, ids=lambda fault: fault.name)
-def test_a_named_fault_dies_where_it_is_meant_to(fault: Named, record_property: Any) -> None:
-    with fault.plant():
-        dead = _is_noticed(fault)
-    _score(record_property, 1, not dead)
-    assert dead, f"{fault.dies_in} does not notice: {fault.plant.__doc__}"
+def _trial_of(plant: Any, **changes: Any) -> Trial:
+    log = "vjp_matches_finite_differences[log]"
+    return Trial(**{"fault": "x", "kind": "FRM", "place": "log", "plant": plant, "meant": (log,), "tier": 1} | changes)
+
+
+def test_a_fault_that_fails_by_itself_shows_nothing() -> None:
+    slip = _trial_of(lambda: seams.changed("log", 0, lambda gradient: gradient))  # a change takes more than that
+    found = campaign.outcome(slip)
+    assert found == Outcome(None, trouble=found.trouble)
+    assert "TypeError" in found.trouble
+    assert deaths.is_bad([(slip, found)])
+
+
+def test_what_changes_nothing_survives() -> None:
+    nothing = _trial_of(nullcontext, row=("vjp_matches_finite_differences",))
+    found = campaign.outcome(nothing)
+    assert found == Outcome(None, {"vjp_matches_finite_differences": False})
+    assert deaths.is_bad([(nothing, found)])
+    assert not deaths.is_bad([(replace(nothing, equivalent="it changes nothing"), found)])
+    assert "x log survives" in deaths.verdict([(nothing, found)])
+
+
+def test_an_equivalent_that_is_noticed_fails_the_run() -> None:
+    trial = _trial_of(NAMED_BY_NAME["a_fudge_in_the_denominator"].plant, equivalent="it is said")
+    found = campaign.outcome(trial)
+    assert found.death
+    assert deaths.is_bad([(trial, found)])
+
+
+def test_a_process_that_dies_has_noticed() -> None:
+    ((_, found),) = campaign.outcomes([_trial_of(lambda: os._exit(3))], workers=1)
+    assert found.death
+    assert found.death.error == "exit code 3"
+
+
+def test_a_shrunk_example_is_small() -> None:
+    trial = _trial_of(NAMED_BY_NAME["a_fudge_in_the_denominator"].plant)
+    death = campaign.outcome(trial).death
+    assert death
+    assert death.elements == 2  # one number and its cotangent

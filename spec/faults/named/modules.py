@@ -1,0 +1,99 @@
+"""MOD: modules, and their state."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+from smolgrad import nn
+
+from ..seams import Planted
+from . import faults_of
+
+fault = faults_of("MOD")
+
+FILE = "regressions/test_modules"
+
+
+@fault(1, f"{FILE}::test_every_parameter_is_found_once_wherever_it_is_held", "M015")
+def parameters_in_lists_are_not_found() -> Planted:
+    """Only attributes that are modules themselves are walked."""
+    return patch.object(nn, "_HOLDERS", (nn.Module,))
+
+
+@fault(2, f"{FILE}::test_a_tied_parameter_is_one_parameter_with_two_names", "M057")
+def a_tied_parameter_twice() -> Planted:
+    """Parameters are counted by name."""
+    right = nn.Module._named
+    return patch.object(
+        nn.Module,
+        "_named",
+        lambda self, kinds, prefix="", recurse=True, remove_duplicate=True: right(self, kinds, prefix, recurse, False),
+    )
+
+
+@fault(2, f"{FILE}::test_a_state_dict_is_a_snapshot", "M058")
+def a_state_dict_of_live_arrays() -> Planted:
+    """What was saved moves with the next step."""
+    return patch.object(nn.Module, "state_dict", lambda self: {name: p.detach() for name, p in self.named_parameters()})
+
+
+@fault(3, f"{FILE}::test_loading_checks_everything_before_it_changes_anything", "M112")
+def loading_broadcasts() -> Planted:
+    """``p[...] = value`` takes whatever fits somehow."""
+    return patch.object(nn, "_misfit", lambda name, x, value: "")
+
+
+@fault(3, f"{FILE}::test_every_parameter_is_found_once_wherever_it_is_held")
+def a_dict_within_a_list_is_not_walked() -> Planted:
+    """Containers are opened one level deep."""
+    right = nn._items
+    return patch.object(
+        nn, "_items", lambda holder: [(k, x) for k, x in right(holder)
+                                      if isinstance(holder, nn.Module) or not isinstance(x, (list, tuple, dict))]
+    )  # fmt: skip
+
+
+@fault(3, f"{FILE}::test_loading_copies")
+def loading_shares() -> Planted:
+    """A loaded parameter is the array that was given: two models trained from one state train each other."""
+    right = nn.Module.load_state_dict
+
+    def load(self: Any, state_dict: Any, strict: bool = True, **options: Any) -> Any:
+        keys = right(self, state_dict, strict, **options)
+        for name, p in self.named_parameters(remove_duplicate=False):
+            if name in state_dict and hasattr(state_dict[name], "data"):
+                p._data = state_dict[name]._data
+        return keys
+
+    return patch.object(nn.Module, "load_state_dict", load)
+
+
+@fault(2, f"{FILE}::test_modes_reach_every_module")
+def a_mode_stays_on_top() -> Planted:
+    """``eval()`` sets the module itself alone."""
+
+    def train(self: Any, mode: bool = True) -> Any:
+        self.training = mode
+        return self
+
+    return patch.object(nn.Module, "train", train)
+
+
+@fault(4, f"{FILE}::test_loading_two_parameters_into_each_other")
+def loading_one_after_the_other() -> Planted:
+    """A state dict of live tensors changes while it is loaded: a swap gives one value twice."""
+
+    def load(self: Any, state_dict: Any, strict: bool = True) -> Any:
+        for name, p in self.named_parameters(remove_duplicate=False):
+            p.data = state_dict[name]
+        return nn.IncompatibleKeys([], [])
+
+    return patch.object(nn.Module, "load_state_dict", load)
+
+
+@fault(3, f"{FILE}::test_zero_grad")
+def zero_grad_fills_but_does_not_drop() -> Planted:
+    """Gradients become zeros where they should be None: decay goes on for what rests."""
+    right = nn.clear_grads
+    return patch.object(nn, "clear_grads", lambda parameters, set_to_none: right(parameters, False))
