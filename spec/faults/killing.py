@@ -45,7 +45,7 @@ PROFILE: dict[str, Any] = {
 # Nothing is shrunk: what is asked is only whether a property fails.
 LIGHT = {**PROFILE, "max_examples": 25, "phases": (Phase.generate,)}
 
-LIMIT = 30.0  # seconds: a fault may make a test go on for ever
+LIMIT = 20.0  # seconds of this process's own time for one example or call: a fault may make it go on for ever
 
 
 def randomness(name: str) -> random.Random:
@@ -61,7 +61,7 @@ class BrokenFaultError(Exception):
 
 
 class _TooLong(BaseException):
-    """A test has run for longer than ``LIMIT``. No ``except Exception`` of a test may swallow it."""
+    """An example has run for longer than ``LIMIT``. No ``except Exception`` of a test may swallow it."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class _Trial:
         if self.first is None:
             self.examples += 1
         try:
-            yield
+            with _in_time(LIMIT):
+                yield
         # A wrong engine may make the code raise anything: a Counterexample, NumPy's refusal of a shape, a TypeError or
         # a RecursionError deep inside, pytest's own failure (no Exception), or nothing in time.
         except (Exception, pytest.fail.Exception, _TooLong) as error:
@@ -143,13 +144,13 @@ def _in_time(limit: float) -> Iterator[None]:
     def stop(*_: object) -> None:
         raise _TooLong(f"longer than {limit} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, limit)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def run(name: str, test: Callable[..., Any], calls: Iterable[dict[str, Any]], **changes: Any) -> Death | None:
@@ -161,8 +162,9 @@ def run(name: str, test: Callable[..., Any], calls: Iterable[dict[str, Any]], **
     trial = _Trial()
     drawing = hasattr(test, "hypothesis")
     called = _drawing(test, trial, name, changes) if drawing else _plain(test, trial)
-    with patch.object(ledger, "lines", {}), _in_time(LIMIT):
+    with patch.object(ledger, "lines", {}):
         for call in calls:
+            trial.examples = 0
             try:
                 called(**call)
             except BaseException as error:  # as in _Trial.example, which knows it; all else is our own trouble

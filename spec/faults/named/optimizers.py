@@ -228,7 +228,7 @@ def the_second_moment_starts_at_the_first_square() -> Planted:
     return _update(optim.AdamW, change)
 
 
-@fault(4, "trajectories/test_optimizers::test_a_step_makes_nothing_of_a_parameters_size")
+@fault(4, f"{FILE}::test_a_parameter_of_several_chunks_is_moved_to_its_end")
 def the_tail_of_a_large_parameter_rests() -> Planted:
     """What is left over after the last whole chunk is not moved."""
     chunks = optim.Optimizer._chunks
