@@ -23,8 +23,11 @@ def positions(n: int) -> st.SearchStrategy[int]:
 @cache
 @st.composite
 def slices(draw: Any, n: int) -> slice:
-    """A slice of an axis of ``n``: bounds missing, inside, outside and negative, steps of either sign."""
-    if n > 1 and draw(st.integers(0, 3)) == 3:  # a step that picks one, and would pick two if it were forgotten
+    """A slice of an axis of ``n``: all of it, either way; bounds missing, inside, outside and negative, any step."""
+    way = draw(st.integers(0, 5))
+    if way < 2:
+        return slice(None, None, -1 if way else None)
+    if n > 1 and way == 2:  # a step that picks one, and would pick two if it were forgotten
         start = draw(st.integers(0, n - 2))
         return slice(start, start + 2, draw(st.integers(2, 3)))
     bound = st.none() | st.integers(-n - 1, n + 1)
