@@ -53,10 +53,7 @@ def primitive(name: str) -> Primitive:
     found = {p.name: p for module in _modules() for p in vars(module).values() if isinstance(p, Primitive)}
     if name in found:
         return found[name]
-    recorded: Primitive | None = getattr(smolgrad, name)(smolgrad.Tensor(1.0, requires_grad=True))._primitive
-    if recorded is None:
-        raise LookupError(f"no primitive is called {name!r}")
-    return recorded
+    return getattr(smolgrad, name).primitive  # of an elementwise op: made along with it
 
 
 def _modules() -> Iterator[Any]:
@@ -132,8 +129,14 @@ def all_owned() -> Planted:
 
 def cotangents(kept: Any) -> Planted:
     """``kept(right)``, a class made from that of the sweep's cotangents, with one instance for all sweeps."""
-    one = kept(autograd._Cotangents)()
-    return patch.object(autograd, "_Cotangents", lambda: one)
+    one = kept(autograd._Cotangents)(())
+
+    def again(nodes: list[Node]) -> Any:
+        for node in nodes:
+            one.setdefault(node)
+        return one
+
+    return patch.object(autograd, "_Cotangents", again)
 
 
 def ordering(change: Callable[[Any, Any, Any], list[Node]]) -> Planted:
@@ -206,6 +209,11 @@ def mode() -> Any:
 def modes(**wrong: Callable[..., Any]) -> Planted:
     """Methods of ``no_grad`` and ``enable_grad``."""
     return patch.multiple(autograd._SetMode, **wrong)
+
+
+def generators(step: Callable[[Any, Any], Any]) -> Planted:
+    """``step(mode, generator)``, a generator, for a decorated function that is one."""
+    return patch.object(autograd, "_InMode", step)
 
 
 def mode_of_all_threads() -> Planted:

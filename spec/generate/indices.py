@@ -74,12 +74,32 @@ def _mask_of(draw: Any, n: int, count: int) -> np.ndarray:
 
 
 @cache
+def _one_thing(shape: Shape) -> list[st.SearchStrategy[Any]]:
+    """Indices that do one thing: turn an axis round, pick rows by number, mix in an integer, mask, come apart."""
+    found: list[st.SearchStrategy[Any]] = []
+    every = slice(None)
+    long = [axis for axis, n in enumerate(shape) if n > 1]
+    if long:
+        found.append(st.sampled_from(long).map(lambda axis: (every,) * axis + (slice(None, None, -1),)))
+    if shape and shape[0]:  # as an embedding looks them up
+        found.append(st.sampled_from([(3,), (4,), (2, 2)]).flatmap(lambda picked: index_arrays(shape[0], picked)))
+    if len(shape) > 1 and shape[0] and shape[1]:
+        found.append(st.tuples(positions(shape[0]), index_arrays(shape[1], (2,))))
+        found.append(masks(shape[:2]))
+    if len(shape) > 3 and all(shape):  # their axes go first; as many as the slice picks, so that it does not show
+        first, last = (index_arrays(n, shape[:1]) for n in (shape[1], shape[3]))
+        found += [st.tuples(st.just(every), first, st.just(every), last)] * 2
+    return found
+
+
+@cache
 @st.composite
 def indices(draw: Any, shape: Shape) -> Any:
     """An index into ``shape``: integers, slices, ``...``, None, integer arrays and masks, alone and mixed."""
     ndim = len(shape)
-    if ndim and shape[0] and draw(st.integers(0, 4)) == 4:  # rows by number, as an embedding looks them up
-        return draw(index_arrays(shape[0], draw(st.sampled_from([(3,), (4,), (2, 2)]))))
+    alone = _one_thing(shape)
+    if alone and draw(st.integers(0, 2)):
+        return draw(st.one_of(alone))
     kinds = ["basic", "basic", "mask", "mask", "arrays", "mixed"] + (["split"] if ndim > 2 else ["arrays"]) * 3
     kind = draw(st.sampled_from(kinds))
     front = ndim if kind in ("mask", "split") else draw(st.sampled_from([*range(ndim + 1), *range(1, ndim + 1)]))

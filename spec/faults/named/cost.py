@@ -80,5 +80,7 @@ def state_is_made_anew_at_each_step() -> Planted:
 @fault(3, "regressions/test_modules::test_shared_modules_cost_no_more_than_their_number")
 def shared_modules_walked_each_time() -> Planted:
     """Thirty modules that hold the next one twice have 2³⁰ ways through them."""
-    right = nn._walk
-    return patch.object(nn, "_walk", lambda holder, path, seen, remove_duplicate: right(holder, path, seen, False))
+    right = nn.module._walk
+    return patch.object(
+        nn.module, "_walk", lambda holder, path, seen, remove_duplicate: right(holder, path, seen, False)
+    )

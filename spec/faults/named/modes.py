@@ -53,14 +53,11 @@ def one_instance_remembers_one_mode() -> Planted:
 def a_generator_keeps_its_mode_between_steps() -> Planted:
     """A decorated generator is in its mode from the first step to the last."""
 
-    def whole(self: Any, function: Any) -> Any:
-        def in_mode(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                yield from function(*args, **kwargs)
+    def whole(mode: Any, generator: Any) -> Any:
+        with mode:
+            return (yield from generator)
 
-        return in_mode
-
-    return seams.modes(_each_step=whole)
+    return seams.generators(whole)
 
 
 @fault(3, f"{FILE}::test_a_mode_holds_in_its_own_thread_only")
@@ -97,21 +94,16 @@ def detached_and_copied() -> Planted:
 def a_generator_restores_what_its_caller_had_at_first() -> Planted:
     """After each step the mode is that of the first step, whoever calls now."""
 
-    def each(self: Any, function: Any) -> Any:
-        def in_mode(*args: Any, **kwargs: Any) -> Any:
-            outer = seams.mode().enabled
-            generator = function(*args, **kwargs)
-            sent = None
-            while True:
-                seams.mode().enabled = self.enabled
-                try:
-                    item = generator.send(sent)
-                except StopIteration as stop:
-                    return stop.value
-                finally:
-                    seams.mode().enabled = outer
-                sent = yield item
+    def each(mode: Any, generator: Any) -> Any:
+        outer, sent = seams.mode().enabled, None
+        while True:
+            seams.mode().enabled = mode.enabled
+            try:
+                item = generator.send(sent)
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                seams.mode().enabled = outer
+            sent = yield item
 
-        return in_mode
-
-    return seams.modes(_each_step=each)
+    return seams.generators(each)

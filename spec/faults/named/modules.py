@@ -18,7 +18,7 @@ FILE = "regressions/test_modules"
 @fault(1, f"{FILE}::test_every_parameter_is_found_once_wherever_it_is_held", "M015")
 def parameters_in_lists_are_not_found() -> Planted:
     """Only attributes that are modules themselves are walked."""
-    return patch.object(nn, "_HOLDERS", (nn.Module,))
+    return patch.object(nn.module, "_HOLDERS", (nn.Module,))
 
 
 @fault(2, f"{FILE}::test_a_tied_parameter_is_one_parameter_with_two_names", "M057")
@@ -41,15 +41,15 @@ def a_state_dict_of_live_arrays() -> Planted:
 @fault(3, f"{FILE}::test_loading_checks_everything_before_it_changes_anything", "M112")
 def loading_broadcasts() -> Planted:
     """``p[...] = value`` takes whatever fits somehow."""
-    return patch.object(nn, "_misfit", lambda name, x, value: "")
+    return patch.object(nn.module, "_misfit", lambda name, x, value: "")
 
 
 @fault(3, f"{FILE}::test_every_parameter_is_found_once_wherever_it_is_held")
 def a_dict_within_a_list_is_not_walked() -> Planted:
     """Containers are opened one level deep."""
-    right = nn._items
+    right = nn.module._items
     return patch.object(
-        nn, "_items", lambda holder: [(k, x) for k, x in right(holder)
+        nn.module, "_items", lambda holder: [(k, x) for k, x in right(holder)
                                       if isinstance(holder, nn.Module) or not isinstance(x, (list, tuple, dict))]
     )  # fmt: skip
 
@@ -87,7 +87,7 @@ def loading_one_after_the_other() -> Planted:
     def load(self: Any, state_dict: Any, strict: bool = True) -> Any:
         for name, p in self.named_parameters(remove_duplicate=False):
             p.data = state_dict[name]
-        return nn.IncompatibleKeys([], [])
+        return nn.module.IncompatibleKeys([], [])
 
     return patch.object(nn.Module, "load_state_dict", load)
 
@@ -95,5 +95,5 @@ def loading_one_after_the_other() -> Planted:
 @fault(3, f"{FILE}::test_zero_grad")
 def zero_grad_fills_but_does_not_drop() -> Planted:
     """Gradients become zeros where they should be None: decay goes on for what rests."""
-    right = nn.clear_grads
-    return patch.object(nn, "clear_grads", lambda parameters, set_to_none: right(parameters, False))
+    right = nn.module.clear_grads
+    return patch.object(nn.module, "clear_grads", lambda parameters, set_to_none: right(parameters, False))

@@ -235,7 +235,7 @@ def the_tail_of_a_large_parameter_rests() -> Planted:
 
     def whole(self: Any, grad: Any, *written: Any) -> Any:
         for i, chunk in enumerate(chunks(self, grad, *written)):
-            if i == 0 or len(chunk[0]) == optim.CHUNK:
+            if i == 0 or len(chunk[0]) == optim.optimizer.CHUNK:
                 yield chunk
 
     return patch.object(optim.Optimizer, "_chunks", whole)
@@ -244,11 +244,13 @@ def the_tail_of_a_large_parameter_rests() -> Planted:
 @fault(4, "trajectories/test_optimizers::test_a_step_between_forward_and_backward_is_noticed")
 def a_step_is_no_write() -> Planted:
     """A step moves parameters without a new version: a backward pass afterwards mixes old and new."""
-    return patch.object(optim, "versions", type("Versions", (), {**vars(versions), "stamp": lambda *_: None}))
+    return patch.object(optim.optimizer, "versions", type("Versions", (), {**vars(versions), "stamp": lambda *_: None}))
 
 
 @fault(2, "trajectories/test_optimizers::test_zero_grad_drops_gradients_or_fills_them_with_zeros")
 def zero_grad_forgets_all_but_the_first() -> Planted:
     """The gradients of the first parameter alone are dropped."""
-    right = optim.clear_grads
-    return patch.object(optim, "clear_grads", lambda parameters, to_none: right(list(parameters)[:1], to_none))
+    right = optim.optimizer.clear_grads
+    return patch.object(
+        optim.optimizer, "clear_grads", lambda parameters, to_none: right(list(parameters)[:1], to_none)
+    )

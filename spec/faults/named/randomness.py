@@ -39,14 +39,14 @@ def every_draw_is_the_first() -> Planted:
 @fault(3, "regressions/test_modules::test_initial_values_follow_pytorchs_distributions")
 def weights_are_drawn_from_half_of_the_range() -> Planted:
     """Uniform in [0, bound) for (-bound, bound)."""
-    right = nn._uniform
+    right = nn.layers._uniform
 
     def uniform(*args: Any) -> Any:
         p = right(*args)
         np.abs(p.data, out=p.data)
         return p
 
-    return patch.object(nn, "_uniform", uniform)
+    return patch.object(nn.layers, "_uniform", uniform)
 
 
 @fault(4, "regressions/test_modules::test_initial_values_come_from_the_seed")
@@ -57,4 +57,4 @@ def layers_of_one_shape_start_equal() -> Planted:
         drawn = np.random.default_rng(0).uniform(-bound, bound, shape)
         return nn.Parameter(drawn.astype(dtype or "float32"))
 
-    return patch.object(nn, "_uniform", uniform)
+    return patch.object(nn.layers, "_uniform", uniform)
