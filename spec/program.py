@@ -179,7 +179,7 @@ class Run:
             if self.of_gradients.intersection(step.inputs):
                 self.of_gradients.add(number)
             for i in step.inputs:
-                if np.may_share_memory(self.array(number), self.array(i)):
+                if _may_share_memory(self.array(number), self.array(i)):
                     self.memory[number] = self.memory[i]
                     if recorded:
                         self.views.add(number)
@@ -219,14 +219,17 @@ class Run:
         outputs, cotangents = self._roots(step)
         wanted = [i for i in step.inputs if self.requires_grad(i) or i not in self.of_gradients]
         options = {"retain_graph": step.retain_graph, "create_graph": step.create_graph}
-        found: dict[int, Any] = {}
+        found: list[Any] = [None] * len(wanted)
         if outputs and wanted:
-            given = self.engine.grad(outputs, [self.tensors[i] for i in wanted], cotangents, **options)
-            found = dict(zip(wanted, given, strict=True))
+            found = self.engine.grad(outputs, [self.tensors[i] for i in wanted], cotangents, **options)
         self._swept(step)
-        before = self._before((*step.outputs, *step.cotangents)) if step.create_graph else set()
+        before: set[int] = set()
+        if step.create_graph:  # the gradients of one sweep have records in common
+            number = len(self.tensors)
+            before = self._before((*step.outputs, *step.cotangents)) | {number + k for k in range(len(step.inputs))}
+        gradients = iter(found)
         for i in step.inputs:
-            gradient = found.get(i)
+            gradient = next(gradients) if i in wanted else None
             if gradient is None:
                 gradient = self.engine.constant(np.zeros_like(self.array(i)))
             self.of_gradients.add(self._enter(gradient, before))
@@ -246,6 +249,11 @@ class Run:
 _TAKE: dict[type, Any] = {
     Leaf: Run._leaf, Call: Run._call, Write: Run._write, Grad: Run._grad, Backward: Run._backward
 }  # fmt: skip
+
+
+def _may_share_memory(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether a write to one may be one to the other; of empty arrays it cannot be told."""
+    return bool(np.may_share_memory(a, b)) or not (a.size or b.size)
 
 
 # --- how near two engines must come -----------------------------------------------------------------------------------

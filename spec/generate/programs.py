@@ -293,6 +293,9 @@ class _Builder:
         retain = not self.chance(4)
         # A view's record is in PyTorch made anew, from its base, once that is written: it skips the views in between.
         wanted = [i for i in reversed(there) if i not in run.views or run.memory[i] not in run.written]
+        if any(run.ancestors[i] & run.of_gradients for i in outputs):
+            # How a gradient depends on an op's output is a matter of the formula: exp' is e^x, or the output.
+            wanted = [i for i in wanted if run.tensors[i].is_leaf]
         if wanted and self.chance(2):
             reached = [i for i in wanted if any(i in run.ancestors[y] for y in outputs)]
             inputs = self.some_of(reached if reached and not self.chance(8) else wanted)
