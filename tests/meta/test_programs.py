@@ -25,7 +25,7 @@ from spec.report.failure import Counterexample
 from spec.report.script import script
 from tests.meta.test_failure import array_of, run
 from tests.meta.test_reach import look, missing
-from tests.parity.test_programs import COPYING, TORCH, check
+from tests.parity.test_programs import COPYING, MAY_BE_SLOW, TORCH, check
 
 SMOLGRAD = Smolgrad()
 PROGRAMS = programs(TORCH)
@@ -155,7 +155,7 @@ def test_what_engines_may_differ_by_is_small_beside_what_they_compute() -> None:
         tolerance = allowed(double, Run(COPYING, in_single_precision(program)))
         sharp.extend(bool(tolerance < 1e-6 * abs(x).max()) for _, x in double.seen if x.dtype.kind == "f" and x.any())
 
-    look(PROGRAMS, see, 100)
+    look(PROGRAMS, see, 50)
     assert np.mean(sharp) > 0.99
 
 
@@ -241,7 +241,7 @@ FAULTS = [
 
 @pytest.mark.everything
 def test_wrong_engines_die(everything: bool, record_property: Any) -> None:
-    chosen = FAULTS if everything else randomness("wrong engines").sample(FAULTS, 3)
+    chosen = FAULTS if everything else randomness("wrong engines").sample(FAULTS, 1)
     for plant in chosen:
         record_property(plant.__name__, death(plant, 3000).examples)
     record_property("planted faults", [len(chosen), len(chosen), 0])
@@ -266,7 +266,7 @@ def test_programs_shrink_to_a_few_lines(everything: bool) -> None:
 # --- scripts ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20)
+@settings(max_examples=10, suppress_health_check=MAY_BE_SLOW)
 @given(program=PROGRAMS)
 def test_a_script_runs_as_it_is_printed(program: Program) -> None:
     for engine in (SMOLGRAD, TORCH):

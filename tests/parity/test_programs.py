@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import numpy as np
-from hypothesis import given, settings, target
+from hypothesis import HealthCheck, given, settings, target
 
 from spec.engines import Engine
 from spec.engines.pytorch import Copying, Oracle
@@ -81,12 +81,17 @@ def check(engine: Engine, program: Program, tolerance: float | None = None) -> f
 PROGRAMS = settings.default.max_examples * {"nightly": 100}.get(settings.get_current_profile_name(), 2)
 
 
-@settings(max_examples=PROGRAMS)
+# A program is a hundred draws and runs as it is drawn: of a busy machine, ten of them may take more than a second.
+MAY_BE_SLOW = (HealthCheck.too_slow,)
+
+
+@settings(max_examples=PROGRAMS, suppress_health_check=MAY_BE_SLOW)
 @given(program=programs(TORCH))
 def test_programs_match_pytorch(engine: Any, program: Program) -> None:
     target(check(engine, program), label="the worst error, as a fraction of what is allowed")
 
 
+@settings(suppress_health_check=MAY_BE_SLOW)
 @given(program=programs(TORCH, ("float32", "float64")))
 def test_dtypes_in_programs_are_pytorchs(engine: Any, program: Program) -> None:
     check(engine, program, tolerance=np.inf)
