@@ -53,16 +53,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    # Before Hypothesis's own plugin reads it, and before xdist hands the options to its workers.
+    # Before Hypothesis's own plugin reads it, and before xdist starts its workers.
     option = config.option
     profile = option.hypothesis_profile or settings.get_current_profile_name()
     if option.hypothesis_seed is None:
-        option.hypothesis_seed = str(CI_SEED if profile == "ci" else random.SystemRandom().randrange(10**6))
+        picked = CI_SEED if profile == "ci" else random.SystemRandom().randrange(10**6)
+        option.hypothesis_seed = getattr(config, "workerinput", {}).get("hypothesis_seed", str(picked))
     if option.examples:
         settings.register_profile(profile, settings.get_profile(profile), max_examples=option.examples)
         settings.load_profile(profile)
     failure.replay = " ".join(_replay(option))
     killing.run_seed = option.hypothesis_seed
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    # xdist hands its workers the command line alone: of a seed that was picked they would know nothing.
+    node.workerinput["hypothesis_seed"] = node.config.option.hypothesis_seed
 
 
 def _replay(option: Any) -> Iterator[str]:

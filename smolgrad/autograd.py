@@ -199,19 +199,20 @@ class Primitive:
         if not requires_grad or not _mode.enabled:
             return wrap(output)
         if versions._recorded:
-            self._refuse_overwritten(inputs)
+            _refuse_rewritten(self.name, inputs)
         if arrays:  # the caller's, which may change before the backward pass
             inputs = tuple(wrap(x.copy()) if isinstance(x, ndarray) else x for x in inputs)
         return wrap(output, self, inputs, static)
 
-    def _refuse_overwritten(self, inputs: Iterable[Any]) -> None:
-        for x in inputs:
-            if isinstance(x, Node) and versions.rewritten_after(x._data, x._time):
-                raise RuntimeError(
-                    f"{self.name}(): an input of shape {x._data.shape} shares its memory with a tensor written "
-                    "in place, in the graph, after the input was made, so its own record no longer explains its value; "
-                    "take the view again after the write, or clone() before it"
-                )
+
+def _refuse_rewritten(op: str, inputs: Iterable[Any]) -> None:
+    for x in inputs:
+        if isinstance(x, Node) and versions.rewritten_after(x._data, x._time):
+            raise RuntimeError(
+                f"{op}(): a tensor of shape {x._data.shape} shares its memory with one that was written in place, in "
+                "the graph, after this one was made: its own record no longer explains its value; take the view again "
+                "after the write, or clone() before it"
+            )
 
 
 def broadcast_shape(op: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -240,8 +241,13 @@ def _sum_to(x: ndarray, shape: tuple[int, ...]) -> ndarray:
     return x.sum(axis=stretched, keepdims=True) if stretched else x
 
 
+def _stretch(x: ndarray, shape: tuple[int, ...]) -> ndarray:
+    y = np.broadcast_to(x, shape)
+    return x.reshape(shape) if y.size == x.size else y  # nothing is shared: unlike NumPy's, it may be written
+
+
 # The two adjoints of each other, and the one place where a gradient is un-broadcast.
-expand = Primitive("expand", np.broadcast_to, lambda g, _y, _x, *, shape: g, broadcasts=True)
+expand = Primitive("expand", _stretch, lambda g, _y, _x, *, shape: g, broadcasts=True)
 unbroadcast = Primitive("unbroadcast", _sum_to, lambda g, _y, _x, *, shape: expand(g, shape=_x.shape))
 
 
@@ -455,6 +461,7 @@ def _seeds(outputs: Sequence[Node], given: Any, create_graph: bool) -> list[Any]
     grads = [None] * len(outputs) if given is None else _sequence(given)
     if len(grads) != len(outputs):
         raise RuntimeError(f"got {len(grads)} output gradients for {len(outputs)} outputs; one is needed for each")
+    _refuse_rewritten("backward", outputs)
     seeds = []
     for output, seed in zip(outputs, grads, strict=True):
         if not isinstance(output, Node):
@@ -530,6 +537,7 @@ def grad(
     for x in wanted:
         if not isinstance(x, Node) or not x._requires_grad:
             raise RuntimeError("grad() with respect to a tensor that does not require grad")
+    _refuse_rewritten("grad", wanted)
     seeds = _seeds(roots, grad_outputs, create_graph)
     keep = create_graph if retain_graph is None else retain_graph
     results = _sweep(roots, seeds, set(wanted), keep, create_graph)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..autograd import Primitive, broadcast_shape
 from .operands import refuse_bool, tensor
-from .shape import mT, squeeze, unsqueeze
+from .shape import clone, mT, squeeze, unsqueeze
 
 __all__ = ["matmul"]
 
@@ -46,4 +46,6 @@ def matmul(input: Any, other: Any) -> Any:
     y = _matmul(a, b)
     if column:
         y = squeeze(y, -1)
-    return squeeze(y, -1 if column else -2) if row else y
+    if row:
+        y = squeeze(y, -1 if column else -2)
+    return clone(y) if row or column else y  # no view of a tensor that nobody sees: it may be written in place

@@ -11,7 +11,7 @@ from ..autograd import Node, Primitive, expand, wrap
 from .elementwise import div, exp, maximum, where
 from .indexing import along
 from .operands import Number, axes, axis, floating, integer, must_float, refuse, refuse_bool, tensor
-from .shape import reshape
+from .shape import clone, reshape
 
 __all__ = ["amax", "amin", "argmax", "logsumexp", "max", "mean", "sum", "var"]
 
@@ -154,7 +154,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> A
     values = along(x, indices, lane)
     if not keepdim and x.ndim:
         values, indices = (reshape(y, x.shape[:lane] + x.shape[lane + 1 :]) for y in (values, indices))
-    return max_result(values, indices)
+    return max_result(clone(values), indices)  # picking may have given a view
 
 
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:

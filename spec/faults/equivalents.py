@@ -23,9 +23,6 @@ EQUIVALENTS = (
     Equivalent(UNBROADCAST, "Tensor.__rpow__", "pow", "a base that is a number stretches nothing"),
     Equivalent(("swapped",), "Tensor.__pow__", "pow", "an exponent that is a number has no gradient to take the place"),
     Equivalent(
-        ("writes_to_its_output",), "Tensor.expand", "expand", "its output is read-only, as its elements share memory"
-    ),
-    Equivalent(
         ("alias_of_the_cotangent",),
         "functional.cross_entropy",
         "cross_entropy",

@@ -11,7 +11,7 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -211,9 +211,19 @@ def modes(**wrong: Callable[..., Any]) -> Planted:
     return patch.multiple(autograd._SetMode, **wrong)
 
 
-def generators(step: Callable[[Any, Any], Any]) -> Planted:
+@contextmanager
+def generators(step: Callable[[Any, Any], Any]) -> Iterator[None]:
     """``step(mode, generator)``, a generator, for a decorated function that is one."""
-    return patch.object(autograd, "_InMode", step)
+    made: list[Any] = []
+
+    def start(mode: Any, generator: Any) -> Any:
+        made.append(step(mode, generator))
+        return made[-1]
+
+    with patch.object(autograd, "_InMode", start):
+        yield
+    for generator in reversed(made):  # one that was left in the middle would leave its mode to later tests
+        generator.close()
 
 
 def mode_of_all_threads() -> Planted:

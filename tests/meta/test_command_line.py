@@ -59,8 +59,8 @@ def test_faults_are_planted_and_told_in_100_columns(say: Any) -> None:
     names = ["a_square_left_out", "slightly_off"]
     printed = say("faults", *names, "--op", "tanh", "--seed", "1", "-n", "1", width=100)
     assert max(map(len, printed.splitlines())) <= 100
-    assert re.search(r"FRM +1 +a square left out +tanh +1 +[\d.]+ +2 +vjp matches", printed)
-    assert re.search(r"slightly off +1 +1 +0 ", printed)
+    assert re.search(r"FRM +1 +a square left out +tanh +\d+ +[\d.]+ +\d+ +vjp matches", printed)
+    assert re.search(r"slightly off +1 +\d+ +0 ", printed)
     assert "2 of 2 faults dead" in printed
 
 

@@ -48,12 +48,6 @@ def _some_of(kind: str) -> list[Named]:
     return randomness(kind).sample(found, min(PER_KIND, len(found)))
 
 
-@pytest.fixture(scope="module")
-def everything(pytestconfig: pytest.Config) -> bool:
-    """Whether to plant every fault everywhere."""
-    return _everything(pytestconfig)
-
-
 def _score(record_property: Any, planted: int, survivors: int = 0, equivalents: int = 0) -> None:
     record_property("planted faults", [planted, planted - survivors, equivalents])
 

@@ -29,12 +29,12 @@ wrong.__enter__()
 """
 
 
-def _failing_example(folder: Path, *options: str, **environment: str) -> str:
-    """What a run with the planted fault prints about ``TEST``."""
+def _failing_example(folder: Path, *options: str, **environment: str) -> tuple[str, str]:
+    """The seed that the header of a run with the planted fault shows, and what the run prints about ``TEST``."""
     (folder / "wrong_engine.py").write_text(PLUGIN)
     kept = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("PYTEST_")}
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "ignore", "--hypothesis-seed=5", *options],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "ignore", *options],
         cwd=ROOT,
         env=kept | {"PYTHONPATH": str(folder), "PYTEST_PLUGINS": "wrong_engine"} | environment,
         capture_output=True,
@@ -46,16 +46,17 @@ def _failing_example(folder: Path, *options: str, **environment: str) -> str:
     )
     assert told, run.stdout + run.stderr
     lines = [line for line in told[0].splitlines() if line.startswith("E ")]
-    return re.sub(r" at 0x[0-9a-f]+", "", "\n".join(lines))
+    (seed,) = re.findall(r"replay with --hypothesis-seed=(\d+)", run.stdout)
+    return seed, re.sub(r" at 0x[0-9a-f]+", "", "\n".join(lines))
 
 
 def test_one_test_alone_replays_what_two_processes_found_in_the_whole_file(tmp_path: Path) -> None:
     # Under CI Hypothesis has other defaults, among them one that ignores seeds; the profiles spell out theirs.
-    found = _failing_example(tmp_path, "-n", "2", FILE)
+    seed, found = _failing_example(tmp_path, "-n", "2", FILE)  # the seed that was picked reaches both
     assert "maximum: gradient_at_a_tie_is_right_along_it" in found
     assert "import smolgrad" in found
-    assert f"pytest '{TEST}' --hypothesis-seed=5" in found
-    assert _failing_example(tmp_path, "-n", "0", TEST, CI="true") == found
+    assert f"pytest '{TEST}' --hypothesis-seed={seed}" in found
+    assert _failing_example(tmp_path, "-n", "0", f"--hypothesis-seed={seed}", TEST, CI="true") == (seed, found)
 
 
 # --- the choice of a seed ---------------------------------------------------------------------------------------------

@@ -317,7 +317,7 @@ def test_a_view_taken_before_a_recorded_write_is_refused_where_its_record_would_
     y = x * 1
     v = VIEWS[view](y)
     y.mul_(10)
-    with pytest.raises(RuntimeError, match=r"mul\(\): an input.*shares its memory.*take the view again"):
+    with pytest.raises(RuntimeError, match=r"mul\(\): a tensor.*shares its memory.*take the view again"):
         v * 2
     w = VIEWS[view](y)
     (w * 2).sum().backward()
@@ -328,7 +328,7 @@ def test_a_view_taken_before_a_recorded_write_is_refused_where_its_record_would_
 def test_a_constant_whose_view_was_written_in_the_graph_is_refused_where_its_gradient_would_be_lost(view):
     c, w = tensor([[1.0, 2.0], [3.0, 4.0]]), leaf(5.0)
     VIEWS[view](c).mul_(w)
-    with pytest.raises(RuntimeError, match=r"an input.*shares its memory"):
+    with pytest.raises(RuntimeError, match=r"a tensor.*shares its memory"):
         c * leaf(2.0)
 
 
@@ -485,3 +485,39 @@ def test_memory_given_read_only_is_not_written():
         with pytest.raises(RuntimeError, match="read-only"):
             write()
     assert array.tolist() == [1.0, 2.0]
+
+
+# --- found by random programs -----------------------------------------------------------------------------------------
+
+
+def test_a_maximum_has_memory_of_its_own():
+    for x in (leaf(2.0), leaf([1.0, 3.0])):
+        values = (x * 1).max(0)[0]
+        values.mul_(2)
+        values.sum().backward()
+        np.testing.assert_array_equal(x.grad.data, 2.0 * (x.data == x.data.max()))
+
+
+def test_a_product_with_a_vector_is_written_in_place():
+    a, v = leaf([[1.0, 2.0], [3.0, 4.0]]), leaf([1.0, -1.0])
+    y = (a @ v).mul_(2)
+    y.backward(tensor([1.0, 1.0]))
+    np.testing.assert_array_equal(v.grad.data, [8.0, 12.0])
+
+
+def test_a_sweep_neither_begins_nor_ends_at_a_view_whose_base_was_written_since():
+    x = leaf([1.0, 2.0])
+    b = x.clone()
+    v = b.reshape(2)
+    b.add_(v)
+    with pytest.raises(RuntimeError, match=r"backward\(\): a tensor of shape \(2,\) shares its memory"):
+        v.backward(tensor([1.0, 1.0]))
+    with pytest.raises(RuntimeError, match=r"grad\(\): a tensor of shape \(2,\) shares its memory"):
+        smolgrad.grad(b, [v], tensor([1.0, 1.0]))
+    assert x.grad is None
+
+
+def test_an_expansion_that_stretches_nothing_is_written_in_place():
+    x = smolgrad.tensor([1.0, 2.0])
+    x.expand(1, 2).add_(1)
+    np.testing.assert_array_equal(x.data, [2.0, 3.0])

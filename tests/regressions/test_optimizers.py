@@ -193,7 +193,7 @@ def test_weight_decay_stays_out_of_the_gradient(optimizer):
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_parameter_of_several_chunks_is_moved_to_its_end(optimizer):
-    p = parameter(np.ones(2 * optim.CHUNK + 5))
+    p = parameter(np.ones(2 * optim.optimizer.CHUNK + 5))
     p.grad = smolgrad.ones(p.size, dtype="float64")
     getattr(optim, optimizer)([p], lr=0.1).step()
     assert (p.data == p.data[0]).all()

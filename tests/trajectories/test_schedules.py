@@ -240,7 +240,8 @@ def test_norms_are_clipped_as_in_pytorch(drawn, max_norm, power):
 def test_values_are_clipped_as_in_pytorch(drawn, bound):
     ps, qs = pair(drawn)
     nn.utils.clip_grad_value_(ps, bound)
-    torch.nn.utils.clip_grad_value_(qs, bound, foreach=False)
+    if any(q.grad is not None for q in qs):  # of none at all PyTorch's own raises
+        torch.nn.utils.clip_grad_value_(qs, bound, foreach=False)
     check_gradients(ps, qs)
 
 
