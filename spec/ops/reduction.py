@@ -19,24 +19,36 @@ EMPTY = (ErrorInput(((2, 0),), {"dim": 1}, IndexError, r"dim 1 of shape \(2, 0\)
 @st.composite
 def variances(draw: Any) -> Call:
     """A correction below the number of elements in a lane."""
-    call = draw(over_axes(min_side=1))
+    call = draw(over_axes(lane=1))
     (shape,), dim = call.shapes, call.params["dim"]
-    lane = np.mean(np.empty(shape), axis=dim if shape else None).size
-    count = int(np.prod(shape)) // lane
-    return Call(call.shapes, {**call.params, "correction": draw(st.sampled_from([0, 0.5, 1, 1.5][: 2 * count]))})
+    count = np.ones([max(n, 1) for n in shape]).sum(axis=dim).size
+    lane = int(np.prod([max(n, 1) for n in shape])) // count
+    return Call(call.shapes, {**call.params, "correction": draw(st.sampled_from([0, 0.5, 1, 1.5][: 2 * lane]))})
+
+
+@st.composite
+def picks_of_largest(draw: Any) -> Call:
+    """Over one axis, or of all elements: then there are no indices, and nothing is kept."""
+    call = draw(over_axes(lane=1, single=True))
+    ((shape,), params) = (call.shapes, call.params)
+    if draw(st.integers(0, 3)) == 3:
+        return Call((tuple(max(n, 1) for n in shape),), {"dim": None})
+    return Call((shape,), params)
 
 
 SPECS = [
     OpSpec("sum", over_axes(), affine=True, errors=(*AXES, not_offered(((2,),), "dtype", np.dtype("float32")))),
-    OpSpec("mean", over_axes(min_side=1), affine=True, errors=(*AXES, *INTEGERS)),
-    OpSpec("amax", over_axes(min_side=1), unique=True, errors=(*AXES, *EMPTY)),
-    OpSpec("amin", over_axes(min_side=1), unique=True, errors=(*AXES, *EMPTY)),
-    OpSpec("max", over_axes(min_side=1, single=True), unique=True, errors=(*AXIS, *EMPTY)),
+    OpSpec("mean", over_axes(lane=1), affine=True, errors=(*AXES, *INTEGERS)),
+    OpSpec("amax", over_axes(lane=1), unique=True, errors=(*AXES, *EMPTY)),
+    OpSpec("amin", over_axes(lane=1), unique=True, errors=(*AXES, *EMPTY)),
+    OpSpec("max", picks_of_largest(), unique=True, errors=(*AXIS, *EMPTY)),
     OpSpec(
         "var",
         variances(),
         errors=(*AXES, *INTEGERS, not_offered(((2,),), "unbiased", True, dim=0)),
     ),
-    OpSpec("logsumexp", over_axes(min_side=1), errors=AXES),
-    OpSpec("argmax", along(min_side=1, keepdim=st.booleans()), unique=True, constant=True, errors=(*AXIS, *EMPTY)),
+    OpSpec("logsumexp", over_axes(lane=1), errors=AXES),
+    OpSpec(
+        "argmax", along(lane=1, all_too=True, keepdim=st.booleans()), unique=True, constant=True, errors=(*AXIS, *EMPTY)
+    ),
 ]

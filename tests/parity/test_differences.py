@@ -11,7 +11,11 @@ import pytest
 import torch
 
 import smolgrad
-from spec.oracles.differences import DIFFERENCES, REFUSALS, STRICTER, Refusal
+from spec.engines.pytorch import PyTorch
+from spec.faults.killing import fails
+from spec.ops import BY_NAME
+from spec.oracles.differences import DIFFERENCES, LACKING, REFUSALS, STRICTER, Refusal
+from tests.properties import test_errors, test_ownership, test_sweeps
 
 
 def test_dim_of_nothing_reduces_nothing() -> None:
@@ -25,6 +29,24 @@ def test_dim_none_is_every_axis_of_logsumexp() -> None:
     with pytest.raises(TypeError):
         torch.logsumexp(torch.tensor(x), dim=None)
     assert smolgrad.logsumexp(smolgrad.tensor(x), dim=None).item() == pytest.approx(math.log(4))
+
+
+def test_dim_none_is_every_axis_of_max() -> None:
+    x = np.array([[1.0, 3.0], [2.0, 0.0]])
+    with pytest.raises(TypeError):
+        torch.max(torch.tensor(x), dim=None)
+    assert smolgrad.max(smolgrad.tensor(x), dim=None).item() == torch.max(torch.tensor(x)).item() == 3
+
+
+def test_the_slope_of_max_at_a_nan_is_that_of_amax() -> None:
+    def slope(op: Any, tensor: Any) -> float:
+        x = tensor(math.nan, requires_grad=True)
+        op(x).backward()
+        return float(x.grad)
+
+    assert slope(torch.max, torch.tensor) == 1
+    assert math.isnan(slope(torch.amax, torch.tensor))
+    assert math.isnan(slope(smolgrad.max, smolgrad.tensor))
 
 
 def test_dim_none_is_every_axis_of_squeeze() -> None:
@@ -97,11 +119,45 @@ def test_what_is_refused_here_alone() -> None:
     assert sorted(STRICTER) == ["functional.linear", "matmul"]
 
 
+def test_a_gradient_is_never_the_callers_cotangent() -> None:
+    def swept(module: Any, shared: Any) -> tuple[float, float, bool]:
+        x, v = module.tensor(0.0, requires_grad=True), module.tensor(1.0)
+        y = x.reshape(())
+        for _ in range(4):
+            y.backward(v, retain_graph=True)
+        return float(x.grad), float(v), shared(x.grad, v)
+
+    assert swept(torch, lambda a, b: a.data_ptr() == b.data_ptr()) == (8, 8, True)  # 4 sweeps by 1 are 4
+    assert swept(smolgrad, lambda a, b: np.shares_memory(a.data, b.data)) == (4, 1, False)
+
+
+def test_a_graph_that_was_swept_is_gone() -> None:
+    def swept_twice(module: Any) -> None:
+        y = -module.tensor(1.0, requires_grad=True)
+        y.backward()
+        y.backward()
+
+    swept_twice(torch)
+    with pytest.raises(RuntimeError, match="retain_graph"):
+        swept_twice(smolgrad)
+
+
+def test_pytorch_in_the_engines_place_fails_as_it_is_said_to() -> None:
+    shared = test_ownership.test_gradients_share_no_memory_and_nothing_is_written
+    assert fails(shared, PyTorch(), BY_NAME["reshape"])
+    assert fails(test_sweeps.test_sweeps_add_up, PyTorch(), BY_NAME["neg"])
+    spec = BY_NAME["neg"]
+    with pytest.raises(AssertionError):
+        test_errors.test_wrong_calls_are_refused(PyTorch(), spec, spec.errors[0])
+    assert len(LACKING) == 3
+
+
 def test_every_row_has_a_test_here() -> None:
     rows = {op for row in DIFFERENCES for op in row.ops}
     tested = {
         "sum",
         "logsumexp",
+        "max",
         "squeeze",
         "getitem",
         "setitem",
