@@ -20,7 +20,7 @@ import smolgrad  # noqa: F401  all of it, so that no drawn stream depends on whi
 from spec.engines.pytorch import PyTorch
 from spec.engines.smolgrad import Smolgrad
 from spec.faults import killing
-from spec.report import failure, ledger
+from spec.report import coverage, failure, ledger
 
 ENGINES = {engine.name: engine for engine in (Smolgrad, PyTorch)}
 CI_SEED = 1
@@ -107,6 +107,8 @@ def everything(pytestconfig: pytest.Config) -> bool:
 
 # --- the ledger, gathered from all processes --------------------------------------------------------------------------
 
+never_met: list[tuple[str, str]] = []  # what the run should have met and did not, once it has ended
+
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_testnodedown(node: Any) -> None:
@@ -122,7 +124,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.config.option.ledger:
         session.config.option.ledger.write_text(json.dumps(ledger.export()))
     few = session.config.option.hypothesis_profile == "coverage"  # its examples promise to reach lines, no more
-    if ledger.empty() and not few and session.exitstatus == pytest.ExitCode.OK:
+    if few or session.exitstatus != pytest.ExitCode.OK:
+        return
+    never_met.extend(coverage.never_met(ENGINES[session.config.option.engine]()))
+    if ledger.empty() or never_met:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -134,6 +139,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         )
     for op, name in ledger.empty():
         terminalreporter.write_line(f"ledger: {name} compared nothing for {op}", red=True)
+    for op, condition in never_met:
+        terminalreporter.write_line(f"ledger: {op} can meet what this run never did: {condition}", red=True)
     scores = [
         score
         for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed"))

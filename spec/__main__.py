@@ -1,4 +1,4 @@
-"""The specification at the command line: ``python -m spec list``, ``show OP``, ``verify``, ``faults``."""
+"""The specification at the command line: ``python -m spec``, with a subcommand for each thing that it does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ import textwrap
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -105,41 +107,69 @@ def _known(name: str) -> str:
     return name
 
 
-# --- verify -----------------------------------------------------------------------------------------------------------
+# --- running the suite ------------------------------------------------------------------------------------------------
 
 
-def verify(args: argparse.Namespace) -> int:
-    """Run the properties and the comparisons with PyTorch, and tell what was compared."""
-    for module in ("torch", "xdist"):
-        if importlib.util.find_spec(module) is None:
-            sys.exit(f'verify needs {module}, which is not installed: pip install -e ".[test]"')
-    ops = list(map(_known, args.ops))
+@dataclass
+class Run:
+    """What became of one run of the properties and of the comparisons with PyTorch."""
+
+    seed: int
+    outcomes: dict[str, str]  # of each test
+    lines: list[tuple[str, str, dict[str, Any]]]  # of the ledger
+    code: int  # pytest's
+    output: str
+    seconds: float
+
+    def failed(self) -> list[str]:
+        return [test for test, outcome in self.outcomes.items() if outcome == "failed"]
+
+
+def _run_suite(args: argparse.Namespace, seed: int, progress: Progress) -> Run:
+    """Run the suite in a process of its own, and show how far it is."""
     with tempfile.TemporaryDirectory() as folder:
         events, ledger, output = (Path(folder) / name for name in ("events", "ledger", "output"))
         events.touch()
         began = time.monotonic()
         command = [sys.executable, "-m", "pytest", "tests/properties", "tests/parity", "-q", "-p", "spec.report.live"]
-        command += [f"--events={events}", f"--ledger={ledger}", f"--only={','.join(ops)}", f"-n{args.n}"]
-        command += [f"--hypothesis-seed={args.seed}", *([f"--examples={args.examples}"] if args.examples else [])]
-        what = ", ".join(ops) if 0 < len(ops) < 5 else f"{len(ops) or len(SPECS)} ops"
-        times = f", at most {args.examples} examples of each property" if args.examples else ""
-        console.print(f"verifying {what}{times}, seed {args.seed}")
+        command += [f"--events={events}", f"--ledger={ledger}", f"--only={','.join(args.ops)}", f"-n{args.n}"]
+        command += [f"--hypothesis-seed={seed}", *([f"--examples={args.examples}"] if args.examples else [])]
         with output.open("w") as out, _ended(command, out) as process:
-            outcomes = _follow(process, events)
-        code = process.wait()
+            outcomes = _follow(process, events, progress, seed)
         lines = json.loads(ledger.read_text()) if ledger.exists() else []
-        if code:
-            console.print(_failures(output.read_text()), markup=False, soft_wrap=True)
-    console.print(_table(lines, outcomes))
+        return Run(seed, outcomes, lines, process.wait(), output.read_text(), time.monotonic() - began)
+
+
+def _announced(args: argparse.Namespace, doing: str) -> None:
+    """Refuse what cannot be run, and say what will be."""
+    for module in ("torch", "xdist"):
+        if importlib.util.find_spec(module) is None:
+            sys.exit(f'{args.command} needs {module}, which is not installed: pip install -e ".[test]"')
+    ops = list(map(_known, args.ops))
+    what = ", ".join(ops) if 0 < len(ops) < 5 else f"{len(ops) or len(SPECS)} ops"
+    times = f", at most {args.examples} examples of each property" if args.examples else ""
+    console.print(f"{doing} {what}{times}, seed {args.seed}")
+
+
+# --- verify -----------------------------------------------------------------------------------------------------------
+
+
+def verify(args: argparse.Namespace) -> int:
+    """Run the properties and the comparisons with PyTorch, and tell what was compared."""
+    _announced(args, "verifying")
+    with _progress() as progress:
+        run = _run_suite(args, args.seed, progress)
+    if run.code:
+        console.print(_failures(run.output), markup=False, soft_wrap=True)
+    console.print(_table(run.lines, run.outcomes))
     console.print("worst: the largest error, as a fraction of what is allowed, and the property that had it")
-    failed = [test for test, outcome in outcomes.items() if outcome == "failed"]
-    comparisons, seconds = sum(line["comparisons"] for _, _, line in lines), time.monotonic() - began
-    result = "[red]not verified[/red]" if code else "[green]verified[/green]"
+    comparisons = sum(line["comparisons"] for _, _, line in run.lines)
+    result = "[red]not verified[/red]" if run.code else "[green]verified[/green]"
     console.print(
-        f"{result}: {len(outcomes) - len(failed)} of {len(outcomes)} tests passed, {comparisons:,} comparisons "
-        f"that could have failed, {seconds:.0f} s, seed {args.seed}"
+        f"{result}: {len(run.outcomes) - len(run.failed())} of {len(run.outcomes)} tests passed, {comparisons:,} "
+        f"comparisons that could have failed, {run.seconds:.0f} s, seed {args.seed}"
     )
-    return min(code, 1)
+    return min(run.code, 1)
 
 
 @contextmanager
@@ -160,23 +190,24 @@ def _progress() -> Progress:
     return Progress(*columns, console=console, transient=True)
 
 
-def _follow(process: subprocess.Popen[bytes], events: Path) -> dict[str, str]:
+def _follow(process: subprocess.Popen[bytes], events: Path, progress: Progress, seed: int) -> dict[str, str]:
     """Show how far the run is until it ends: the outcome of each test."""
     outcomes: dict[str, str] = {}
-    with _progress() as progress, events.open() as told:
-        task = progress.add_task("collecting", total=None)
-        ended = False
+    task = progress.add_task(f"seed {seed}: collecting", total=None)
+    ended = False
+    with events.open() as told:
         while not ended:
             ended = process.poll() is not None  # asked before reading, so that the last events are read
             for event in map(json.loads, told):
                 if "total" in event:
-                    progress.update(task, total=event["total"], description="checking")
+                    progress.update(task, total=event["total"], description=f"seed {seed}: checking")
                     continue
                 outcomes[event["test"]] = event["outcome"]
                 progress.update(task, completed=len(outcomes))
                 if event["outcome"] == "failed":
                     progress.console.print(f"[red]failed[/red] {escape(event['test'])}", soft_wrap=True)
             time.sleep(0.1)
+    progress.remove_task(task)
     return outcomes
 
 
@@ -266,21 +297,86 @@ def faults(args: argparse.Namespace) -> int:
     return int(deaths.is_bad(results))
 
 
+# --- coverage ---------------------------------------------------------------------------------------------------------
+
+
+def coverage(args: argparse.Namespace) -> int:
+    """Run the suite, and show how often each op met each rare condition; 1 where it can meet one and never did."""
+    from .engines.smolgrad import Smolgrad
+    from .report import coverage as rare
+    from .report.ledger import Line
+
+    _announced(args, "counting the rare conditions of")
+    with _progress() as progress:
+        run = _run_suite(args, args.seed, progress)
+    if run.code:
+        console.print(_failures(run.output), markup=False, soft_wrap=True)
+    lines = {(op, name): Line(**line) for op, name, line in run.lines}
+    with console.status("asking the functions what they can meet"):
+        never = rare.missed(lines, Smolgrad(), args.ops or BY_NAME)
+    for table in rare.tables(lines, never):
+        console.print(table)
+        console.print()
+    nothing = [(op, name) for (op, name), line in lines.items() if line.examples and not line.comparisons]
+    for op, name in nothing:
+        console.print(f"[red]{name} compared nothing for {op}[/red]", soft_wrap=True)
+    cells = sum(count > 0 for op in rare.totals(lines).values() for count in op.values())
+    console.print(
+        f"examples of all properties in which an op met a condition; 0: it can, and never did\n"
+        f"{cells:,} cells met, {len(never)} empty, {len(nothing)} properties that compared nothing, "
+        f"{run.seconds:.0f} s, seed {args.seed}"
+    )
+    return int(bool(run.code or never or nothing))
+
+
+# --- alarms -----------------------------------------------------------------------------------------------------------
+
+
+def alarms(args: argparse.Namespace) -> int:
+    """Run the suite from many seeds, in processes of their own: on a right engine each failure is a false alarm."""
+    _announced(args, f"{args.seeds} runs, {args.at_once} at a time, of")
+    seeds = range(args.seed, args.seed + args.seeds)
+    found, runs = 0, 0
+    began = time.monotonic()
+    with _progress() as progress, ThreadPoolExecutor(args.at_once) as pool:
+        task = progress.add_task("runs", total=len(seeds))
+        try:
+            for future in as_completed([pool.submit(_run_suite, args, seed, progress) for seed in seeds]):
+                run = future.result()
+                runs += 1
+                count = len(run.failed()) or bool(run.code)
+                found += count
+                progress.advance(task)
+                if count:
+                    console.print(_failures(run.output), markup=False, soft_wrap=True)
+                console.print(f"seed {run.seed}: {len(run.outcomes)} tests, {int(count)} alarms, {run.seconds:.0f} s")
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
+    verdict = f"[red]{found} alarms[/red]" if found else "[green]no alarms[/green]"
+    console.print(f"{verdict} in {runs} runs, seeds {seeds[0]} to {seeds[-1]}, {time.monotonic() - began:.0f} s")
+    return int(found > 0)
+
+
 def main() -> int:
     """Parse the command line and do what it says."""
     parser = argparse.ArgumentParser(prog="python -m spec", description="An executable specification of autograd.")
-    commands = parser.add_subparsers(title="commands")
+    commands = parser.add_subparsers(title="commands", dest="command")
     listing = commands.add_parser("list", help="every entry, one a line")
     listing.set_defaults(run=list_entries)
     showing = commands.add_parser("show", help="one entry: its facts, its oracle, calls, properties, refusals")
     showing.add_argument("op", metavar="OP")
     showing.set_defaults(run=show)
-    verifying = commands.add_parser("verify", help="run every property, and show what was compared")
-    verifying.add_argument("--ops", nargs="+", default=[], metavar="OP", help="these alone")
-    verifying.add_argument("--examples", type=int, metavar="N", help="of each property, instead of the profile's")
     seed = random.SystemRandom().randrange(10**6)
-    verifying.add_argument("--seed", type=int, default=seed, help="of everything that is drawn; a new one by default")
-    verifying.add_argument("-n", default="auto", metavar="WORKERS", help="processes; 0 runs everything in one")
+    running = argparse.ArgumentParser(add_help=False)
+    running.add_argument("--ops", nargs="+", default=[], metavar="OP", help="these alone")
+    running.add_argument("--examples", type=int, metavar="N", help="of each property, instead of the profile's")
+    running.add_argument("--seed", type=int, default=seed, help="of everything that is drawn; a new one by default")
+    workers = argparse.ArgumentParser(add_help=False)
+    workers.add_argument("-n", default="auto", metavar="WORKERS", help="processes; 0 runs everything in one")
+    verifying = commands.add_parser(
+        "verify", parents=[running, workers], help="run every property, and show what was compared"
+    )
     verifying.set_defaults(run=verify)
     planting = commands.add_parser("faults", help="plant wrong rules and other faults: each must be noticed")
     planting.add_argument("fault", nargs="*", metavar="FAULT", help="these alone, by name")
@@ -292,6 +388,16 @@ def main() -> int:
     planting.add_argument("--seed", type=int, default=seed, help="of everything that is drawn; a new one by default")
     planting.add_argument("-n", type=int, default=os.cpu_count() or 1, metavar="WORKERS", help="processes at a time")
     planting.set_defaults(run=faults)
+    covering = commands.add_parser(
+        "coverage", parents=[running, workers], help="run every property, and count the rare conditions that were met"
+    )
+    covering.set_defaults(run=coverage)
+    alarming = commands.add_parser(
+        "alarms", parents=[running], help="run every property from many seeds, and count the false alarms"
+    )
+    alarming.add_argument("--seeds", type=int, default=10, metavar="N", help="that many runs, --seed being the first's")
+    alarming.add_argument("--at-once", type=int, default=2, metavar="RUNS", help="each in one process")
+    alarming.set_defaults(run=alarms, n=0)
     args = parser.parse_args()
     if not hasattr(args, "run"):
         parser.print_help()

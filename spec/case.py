@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from .engines import Engine
 from .entry import Call, OpSpec
 from .generate import values
 from .oracles import finite_differences
-from .report import failure, ledger
+from .report import conditions, failure, ledger
 
 Votes = Mapping[str, Callable[[], Any]]
 
@@ -38,6 +39,16 @@ class Case:
     def using(self, **changes: Any) -> Case:
         """This case with some of its parts replaced."""
         return replace(self, **changes)
+
+    @cached_property
+    def conditions(self) -> frozenset[str]:
+        """The rare conditions that this case meets."""
+        return conditions.met(self)
+
+    @cached_property
+    def numbers(self) -> list[list[Any]]:
+        """The numbers of each input."""
+        return [a.ravel().tolist() for a in self.arrays]
 
     def outputs(self) -> list[np.ndarray]:
         """The outputs' values."""
@@ -118,7 +129,8 @@ class Case:
                 right = _bits(got) == _bits(want)
             else:
                 right = np.where(finite, error <= allowed, (got == want) | (np.isnan(got) & np.isnan(want)))
-        ledger.count(self.spec.name, int(np.count_nonzero(want[finite])), _ratio(error, allowed)[finite])
+        ratios = _ratio(error, allowed)[finite]
+        ledger.count(self.spec.name, int(np.count_nonzero(want[finite])), ratios, self.conditions)
         if not right.all():
             failure.fail(self, what, "", got, want, np.argwhere(~np.atleast_1d(right))[0], votes)
 
@@ -133,7 +145,7 @@ class Case:
 
     def require(self, holds: bool, what: str, detail: str = "") -> None:
         """Fail, with a program that reproduces it, unless ``holds``."""
-        ledger.count(self.spec.name, 1)
+        ledger.count(self.spec.name, 1, conditions=self.conditions)
         if not holds:
             failure.fail(self, what, detail)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -116,6 +117,38 @@ def test_verify_fails_where_nothing_was_compared() -> None:
     assert ran.returncode == 1, ran.stdout
     assert "compared nothing for functional.cross_entropy" in ran.stdout
     assert "not verified" in ran.stdout
+
+
+def test_coverage_counts_rare_conditions_and_fails_where_one_is_missing() -> None:
+    words = ["coverage", "--ops", "getitem", "--seed", "1", "-n", "0"]
+    for examples, code in (("25", 0), ("1", 1)):
+        ran = subprocess.run(
+            [sys.executable, "-m", "spec", *words, "--examples", examples], cwd=ROOT, capture_output=True, text=True
+        )
+        assert ran.returncode == code, ran.stdout
+        assert re.search(r"^getitem +\d+ +\d+ +\d+ +· +· +·$", ran.stdout, re.MULTILINE)
+        assert max(map(len, ran.stdout.splitlines())) <= 100
+        assert re.search(
+            r"^\d+ cells met, 0 empty, 0 " if code == 0 else r"cells met, [1-9]\d* empty", ran.stdout, re.MULTILINE
+        )
+
+
+def test_alarms_runs_each_seed_and_counts_what_fails(tmp_path: Path) -> None:
+    (tmp_path / "wrong_engine.py").write_text(
+        "from smolgrad.primitives import elementwise\n"
+        "from spec.faults.generic import FAULTS, planted\n"
+        "wrong = planted(FAULTS['doubled'], elementwise.neg.primitive)\n"
+        "wrong.__enter__()\n"
+    )
+    words = [sys.executable, "-m", "spec", "alarms", "--ops", "neg", "--examples", "5", "--seed", "7", "--seeds", "2"]
+    wrong = {"PYTHONPATH": str(tmp_path), "PYTEST_PLUGINS": "wrong_engine"}
+    for environment, code, verdict in (({}, 0, r"^no alarms in 2 runs"), (wrong, 1, r"^[1-9]\d* alarms in 2 runs")):
+        ran = subprocess.run(words, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True)
+        assert ran.returncode == code, ran.stdout + ran.stderr
+        assert re.search(verdict, ran.stdout, re.MULTILINE)
+        assert re.search(r"^seed 7: ", ran.stdout, re.MULTILINE)
+        assert re.search(r"^seed 8: ", ran.stdout, re.MULTILINE)
+        assert ("neg: vjp_matches_finite_differences" in ran.stdout) == bool(code)
 
 
 def test_failures_are_cut_out_of_pytests_output() -> None:

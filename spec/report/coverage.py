@@ -1,0 +1,135 @@
+"""Which rare conditions a run has met, and which it has not, though the function can."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from .. import engines
+from ..engines import Engine
+from ..entry import Call, Domain, OpSpec, Shape
+from ..ops import BY_NAME, SPECS
+from . import ledger
+from .catalogue import drawn, properties
+from .conditions import CONDITIONS
+from .ledger import Line
+
+Lines = Mapping[tuple[str, str], Line]
+
+# In so many examples each condition should have come: the rarest come in one of 25, and 0.96⁵⁰⁰ is 10⁻⁹.
+ENOUGH = 500
+
+
+class Function:
+    """What an op can be asked: its entry's facts, and calls like those of the entry, some of which it may refuse."""
+
+    def __init__(self, engine: Engine, spec: OpSpec):
+        self.engine, self.spec = engine, spec
+
+    @cached_property
+    def calls(self) -> list[Call]:
+        """Some calls of the entry, the same ones each time."""
+        return drawn(self.spec.calls, 40)
+
+    def most_inputs(self) -> int:
+        return max(len(call.shapes) for call in self.calls)
+
+    def domains(self) -> Iterator[Domain]:
+        """Those of each input."""
+        for call in self.calls:
+            yield from self.spec.domains(call)
+
+    def takes(self, **params: Any) -> bool:
+        """Whether some call is taken with other values of parameters that it has."""
+        changed = (
+            replace(call, params=call.params | params) for call in self.calls if params.keys() <= call.params.keys()
+        )
+        return any(self._outputs(call) is not None for call in changed)
+
+    def takes_0d(self) -> bool:
+        """Whether some call is taken with one of its inputs made 0-d."""
+        return any(
+            self._outputs(Call(call.shapes[:i] + ((),) + call.shapes[i + 1 :], call.params)) is not None
+            for call in self.calls
+            for i in range(len(call.shapes))
+        )
+
+    def stretches(self, *shapes: Shape) -> bool:
+        """Whether some call is taken with inputs of these ``shapes``, and its output is of all of them together."""
+        whole = np.broadcast_shapes(*shapes)
+        return any(
+            [y.shape for y in self._outputs(Call(shapes, call.params)) or ()] == [whole]
+            for call in self.calls
+            if len(call.shapes) >= len(shapes)
+        )
+
+    def _outputs(self, call: Call) -> list[np.ndarray] | None:
+        arrays = [np.ones(shape, "int64" if self.spec.integer else "float64") for shape in call.shapes]
+        try:
+            return engines.forward(self.engine, self.spec, arrays, call.params)
+        except engines.REFUSALS:
+            return None
+
+
+def totals(lines: Lines) -> dict[str, Counter[str]]:
+    """For each op, the examples that met each condition, under all properties."""
+    found: dict[str, Counter[str]] = {}
+    for (op, _), line in lines.items():
+        found.setdefault(op, Counter()).update(line.conditions)
+    return found
+
+
+def missed(lines: Lines, engine: Engine, ops: Iterable[str]) -> list[tuple[str, str]]:
+    """The pairs of op and condition, as ``group: name``, that were never met, though the op's function can."""
+    met = totals(lines)
+    found = []
+    for op in ops:
+        function = Function(engine, BY_NAME[op])
+        for group, conditions in CONDITIONS.items():
+            for name, condition in conditions.items():
+                if not met.get(op, Counter())[f"{group}: {name}"] and condition.possible(function):
+                    found.append((op, f"{group}: {name}"))
+    return found
+
+
+def _chances(lines: Lines, op: str, condition: str) -> int:
+    """The examples of ``op`` under the properties that ever met ``condition``, for any op; of all, if none did."""
+    meeting = {name for (_, name), line in lines.items() if condition in line.conditions}
+    return sum(line.examples for (o, name), line in lines.items() if o == op and (name in meeting or not meeting))
+
+
+def never_met(engine: Engine) -> list[tuple[str, str]]:
+    """``missed`` of this run's ledger, where that is no matter of chance, for the ops that every property ran for."""
+    lines = ledger.lines
+    if not lines:
+        return []
+    some_missing = {
+        spec.name for name, specs in properties().items() for spec in specs if (spec.name, name) not in lines
+    }
+    whole = [spec.name for spec in SPECS if spec.name not in some_missing]
+    return [(op, name) for op, name in missed(lines, engine, whole) if _chances(lines, op, name) >= ENOUGH]
+
+
+def tables(lines: Lines, never: Iterable[tuple[str, str]]) -> Iterator[Table]:
+    """For each group of conditions, one row an op: the examples that met each, red where none did and one should."""
+    met, gaps = totals(lines), {*never}
+    for group, conditions in CONDITIONS.items():
+        table = Table(title=group, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        table.add_column("op", no_wrap=True)
+        for name in conditions:
+            table.add_column(name, justify="right")
+        for spec in SPECS:
+            cells = [(met.get(spec.name, Counter())[key], (spec.name, key) in gaps)
+                     for key in (f"{group}: {name}" for name in conditions)]  # fmt: skip
+            if any(count or gap for count, gap in cells):
+                table.add_row(
+                    spec.name, *("[red]0[/red]" if gap else f"{count:,}" if count else "·" for count, gap in cells)
+                )
+        if table.row_count:
+            yield table
