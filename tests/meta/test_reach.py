@@ -448,6 +448,34 @@ CALLS: dict[str, Features] = {
         "a batch of rows": lambda c: len(c.shapes[0]) == 3,
     },
     "functional.layer_norm": {f"{n} inputs": lambda c, n=n: len(c.shapes) == n for n in (1, 2, 3)},
+    **{
+        op: {
+            "size 0 beside the lane": lambda c: 0 in c.shapes[0] and isinstance(c.params["dim"], int),
+            "nothing reduced of nothing": lambda c: 0 in c.shapes[0] and c.params["dim"] == (),
+            "all of a cube": lambda c: c.params["dim"] is None and len(c.shapes[0]) == 3,
+        }
+        for op in ("mean", "amax", "amin", "var", "logsumexp")
+    },
+    **{
+        op: {
+            "of all": lambda c: c.params["dim"] is None and np.prod(c.shapes[0]) > 1,
+            "size 0 beside the lane": lambda c: 0 in c.shapes[0],
+            "one axis kept": lambda c: c.params["dim"] is not None and c.params["keepdim"],
+        }
+        for op in ("max", "argmax")
+    },
+    **{
+        f"functional.{op}": {
+            "an empty lane": lambda c: c.shapes[0] != () and c.shapes[0][c.params["dim"]] == 0,
+            "empty lanes' number": lambda c: 0 in c.shapes[0] and c.shapes[0][c.params["dim"]] > 0,
+        }
+        for op in ("softmax", "log_softmax")
+    },
+    "functional.mse_loss": {
+        "nothing summed": lambda c: 0 in np.broadcast_shapes(*c.shapes) and c.params["reduction"] == "sum",
+        "nothing kept": lambda c: 0 in np.broadcast_shapes(*c.shapes) and c.params["reduction"] == "none",
+        "a mean of a stretched one": lambda c: c.params["reduction"] == "mean" and c.shapes[0] != c.shapes[1],
+    },
     "sum": {"the first axis kept": lambda c: c.params["keepdim"] and c.params["dim"] == 0 and _ranks(c) == (3,)},
 }  # fmt: skip
 
@@ -455,6 +483,18 @@ CALLS: dict[str, Features] = {
 @pytest.mark.parametrize("name", CALLS)
 def test_calls(name: str) -> None:
     assert missing(BY_NAME[name].calls, CALLS[name]) == []
+
+
+def test_lanes_that_are_divided_or_picked_from_are_never_empty() -> None:
+    def lane(call: Call) -> list[int]:
+        (shape,), dim = call.shapes, call.params["dim"]
+        dims = range(len(shape)) if dim is None else dim if isinstance(dim, tuple) else [dim]
+        return [shape[d] for d in dims if shape]
+
+    for op in ("mean", "amax", "max", "argmax", "var"):
+        assert never(BY_NAME[op].calls, lambda call: 0 in lane(call))
+    nothing = {"a mean of nothing": lambda c: 0 in np.broadcast_shapes(*c.shapes) and c.params["reduction"] == "mean"}
+    assert missing(BY_NAME["functional.mse_loss"].calls, nothing) == ["a mean of nothing"]
 
 
 # --- shrinking --------------------------------------------------------------------------------------------------------
@@ -503,3 +543,29 @@ def test_a_failing_case_shrinks_to_a_small_one() -> None:
     call, arrays = simplest(drawn_by(drawn), stretched)
     assert sorted(map(np.prod, call.shapes)) == [1, 2]
     assert not any(a.any() for a in arrays)
+
+
+def test_mapped_strategies_shrink_to_what_is_plainest() -> None:
+    assert simplest(shapes.stretched((2, 3)), lambda s: True) == (2, 3)  # nothing is stretched
+    assert simplest(shapes.axes(3), lambda d: True) is None
+    assert simplest(shapes.one_axis(3), lambda d: True) == 0
+    assert simplest(shapes.some_axes(3), lambda d: len(d) > 1) == (0, 1)
+    assert not simplest(indices.masks((2, 2)), lambda m: True).any()
+    assert np.count_nonzero(simplest(indices.masks((2, 2)), lambda m: m.any())) == 1
+    assert simplest(indices.index_arrays(3, (2,)), lambda i: True).tolist() == [0, 0]
+    assert simplest(indices.slices(3), lambda s: True) == slice(None)
+    assert simplest(BY_NAME["amax"].calls, lambda call: True) == Call(((),), {"dim": None, "keepdim": False})
+    assert simplest(BY_NAME["max"].calls, lambda c: c.params["dim"] is None) == Call(((),), {"dim": None})
+
+
+def test_facts_of_a_domain_shrink_to_the_nearest_that_is_allowed() -> None:
+    for domain, nearest in (
+        (Domain(poles=(0.0,)), 16 * STEP),
+        (Domain(kinks=(0.0,)), STEP),
+        (Domain(high=-1.0), -1.0 - STEP),
+        (Domain(low=1.0, high=2.0), 1.0 + STEP),
+    ):
+        assert simplest(inputs(an_op(domain), 1), lambda x: True)[0] == nearest
+    assert (np.diff(np.sort(simplest(inputs(an_op(unique=True), 3), lambda x: True)[0])) == STEP).all()
+    first, second = simplest(inputs(an_op(apart=True), 1, 1), lambda x: True)
+    assert second - first == STEP
