@@ -142,14 +142,21 @@ class Side:
         return found
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.restore_weights(below("weight", arrays))
         parameters = list(self.model.parameters())
+        for path, value in below("state", arrays).items():
+            place, key = path.split("/")
+            kept = self.tensor(value) if self.library is PYTORCH else value.item() if value.ndim == 0 else value
+            self.optimizer.state.setdefault(parameters[int(place)], {})[key] = kept
+
+    def restore_weights(self, weights: dict[str, np.ndarray]) -> None:
         for name, value in self.weights().items():
-            value[...] = arrays[f"weight/{name}"]
-        for path, value in arrays.items():
-            kind, place, *key = path.split("/")
-            if kind == "state":
-                kept = self.tensor(value) if self.library is PYTORCH else value.item() if value.ndim == 0 else value
-                self.optimizer.state.setdefault(parameters[int(place)], {})[key[0]] = kept
+            value[...] = weights[name]
+
+
+def below(name: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose paths begin with ``name/``, by the rest of the path."""
+    return {path.removeprefix(f"{name}/"): value for path, value in arrays.items() if path.startswith(f"{name}/")}
 
 
 def chunks(size: int, *arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
@@ -167,8 +174,7 @@ def largest_difference(a: Side, b: Side) -> float:
 def twins(task: Task, libraries: tuple[Library, Library] = (SMOLGRAD, PYTORCH)) -> tuple[Side, Side]:
     """Two sides that start from the weights of the first."""
     ours, other = (Side(library, task) for library in libraries)
-    for name, value in other.weights().items():
-        value[...] = ours.weights()[name]
+    other.restore_weights(ours.weights())
     return ours, other
 
 
@@ -309,9 +315,9 @@ class Run:
             sys.exit(f"{path} is of a run with other options ({', '.join(differ)}): give --fresh to begin anew")
         for name in self.STATE:
             setattr(self, name, state[name])
-        self.chosen = _below("chosen", arrays)
+        self.chosen = below("chosen", arrays)
         for side in sides:
-            own = _below(side.library.name, arrays)
+            own = below(side.library.name, arrays)
             side.seconds = own.pop("seconds").tolist()
             side.restore(own)
         console.print(f"goes on from step {self.step}, where {path.name} was written")
@@ -382,10 +388,6 @@ class Run:
             console.print(
                 f"{side.library.name}: {sum(part):.1f} s for {together} interleaved steps, median {median:.4f}"
             )
-
-
-def _below(name: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {path.removeprefix(f"{name}/"): value for path, value in arrays.items() if path.startswith(f"{name}/")}
 
 
 class _Rate(ProgressColumn):
