@@ -16,8 +16,11 @@ OURS, THEIRS, BETWEEN = "tab:blue", "tab:orange", "tab:red"
 NONE = 2e-17
 
 
-def training(run: Any, measure: str, unit: str, path: Path | None = None) -> None:
-    """The loss of each step, of both twins where there are two; what was measured; how far their weights are apart."""
+def training(run: Any, measure: str, unit: str, lines: dict[str, float] | None = None) -> None:
+    """The loss of each step, of both twins where there are two; what was measured; how far their weights are apart.
+
+    ``lines`` are levels to compare the measure with, by name.
+    """
     steps = column(run.rows, "step")
     twin = "weight difference" in run.rows[0]
     figure, axes = plt.subplots(3 if twin else 2, 1, figsize=(9, 10 if twin else 7), layout="constrained", sharex=True)
@@ -32,11 +35,13 @@ def training(run: Any, measure: str, unit: str, path: Path | None = None) -> Non
     ours = column(run.evaluations, f"smolgrad {measure}")
     axes[1].plot(judged, ours, "o-", color=OURS, linewidth=1, markersize=4, label="smolgrad")
     axes[1].annotate(f"{ours[-1]:.4g}", (judged[-1], ours[-1]), xytext=(-4, 8), textcoords="offset points", ha="right")
+    for (name, level), style in zip((lines or {}).items(), ("-", "--", ":"), strict=False):
+        axes[1].axhline(level, color="gray", linestyle=style, label=f"{name} frequencies: {level:.3f}")
     axes[1].set(ylabel=f"{measure},\n{unit}")
     if twin:
         difference(axes[2], steps, column(run.rows, "weight difference"), BETWEEN, "smolgrad and PyTorch")
     axes[-1].set(xlabel="training step")
-    finish(figure, axes, path or run.file(".png"))
+    finish(figure, axes, run.file(".png"))
 
 
 def column(rows: list[dict[str, float]], name: str) -> np.ndarray:
@@ -45,13 +50,34 @@ def column(rows: list[dict[str, float]], name: str) -> np.ndarray:
 
 def title(run: Any) -> str:
     options = run.options
-    return f"{run.name}: {options.dtype}, seed {options.seed}, BLAS threads {options.threads}"
+    return f"experiments.{run.name}: {options.dtype}, seed {options.seed}, BLAS threads {options.threads}"
 
 
 def difference(axes: Any, steps: np.ndarray, values: np.ndarray, color: str, label: str) -> None:
     """How far two trainings are apart, on a log axis."""
     axes.plot(steps, np.maximum(values, NONE), color=color, linewidth=1, label=label)
     axes.set(yscale="log", ylabel="largest difference\nof two weights")
+
+
+def drift(pairs: dict[Any, Any], forced: dict[Any, Any], path: Path, heading: str) -> None:
+    """How far the twins of each optimizer are apart at every step, with the first unit that disagreed marked."""
+    optimizers = list(dict.fromkeys(name for name, _ in pairs))
+    figure, axes = plt.subplots(1, len(optimizers), figsize=(13, 5.5), layout="constrained", sharey=True)
+    for ax, optimizer in zip(axes, optimizers, strict=True):
+        for (name, dtype), run in pairs.items():
+            if name == optimizer:
+                color = OURS if dtype == "float64" else BETWEEN
+                difference(ax, column(run.rows, "step"), column(run.rows, "weight difference"), color, dtype)
+        for (name, dtype), run in forced.items():
+            if name == optimizer:
+                label = f"{dtype}, the twin's ReLUs forced to the sides of ours"
+                difference(ax, column(run.rows, "step"), column(run.rows, "weight difference"), THEIRS, label)
+                first = next(row["step"] for row in run.rows if row["units that disagree"])
+                label = f"first unit on different sides of zero: step {first}"
+                ax.axvline(first, color="gray", linestyle=":", label=label)
+        ax.set(title=optimizer, xlabel="training step", ylim=(1e-17, 10))
+    figure.suptitle(heading)
+    finish(figure, axes, path)
 
 
 def attention(maps: list[np.ndarray], characters: list[str], path: Path) -> None:

@@ -40,6 +40,8 @@ except ImportError as error:
     sys.exit(f'the experiments need {error.name}, which is not installed: pip install -e ".[test,experiments]"')
 
 RESULTS = Path(__file__).parent / "results"
+QUICK_RESULTS = RESULTS / "quick"
+Data = tuple[np.ndarray, np.ndarray]  # inputs and targets
 console = Console(highlight=False)
 
 
@@ -78,11 +80,12 @@ class Task:
 
     model: Callable[[Library], Any]
     optimizer: Callable[[Library, Any], Any]
-    batch: Callable[[int], tuple[np.ndarray, np.ndarray]]
+    batch: Callable[[int], Data]
     rate: Callable[[int], float]
     evaluate: Callable[[Side], dict[str, float]]
     steps: int
     every: int
+    observe: Callable[[], dict[str, float]] = dict  # more columns for each logged step
     best: str = ""  # the measure whose highest value chooses the weights to keep, if any
 
 
@@ -122,11 +125,18 @@ class Side:
             sums = [self.loss(*part, "sum").item() for part in chunks(size, inputs, targets)]
         return float(sum(sums) / targets.size)
 
+    def logits(self, inputs: np.ndarray) -> np.ndarray:
+        """What the model says of ``inputs``, with no graph."""
+        with self.library.root.no_grad():
+            return self.model(self.tensor(inputs)).numpy()
+
     def classes(self, inputs: np.ndarray, size: int = 1000) -> np.ndarray:
         """The likeliest class of each input."""
-        with self.library.root.no_grad():
-            found = [self.model(self.tensor(part)).numpy().argmax(axis=1) for (part,) in chunks(size, inputs)]
-        return np.concatenate(found)
+        return np.concatenate([self.logits(part).argmax(axis=1) for (part,) in chunks(size, inputs)])
+
+    def accuracy(self, inputs: np.ndarray, classes: np.ndarray) -> float:
+        """The fraction of ``inputs`` that gets its own class."""
+        return float((self.classes(inputs) == classes).mean())
 
     def weights(self) -> dict[str, np.ndarray]:
         """The parameters' own memory, by name."""
@@ -159,6 +169,19 @@ def below(name: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {path.removeprefix(f"{name}/"): value for path, value in arrays.items() if path.startswith(f"{name}/")}
 
 
+def batch(data: Data, size: int, seed: int, step: int) -> Data:
+    """The batch of a step: every epoch shows all of ``data``, in an order that depends on seed and epoch alone."""
+    epoch, place = divmod(step, batches(data, size))
+    order = np.random.default_rng([seed, epoch]).permutation(len(data[0]))
+    picked = order[place * size : (place + 1) * size]
+    return data[0][picked], data[1][picked]
+
+
+def batches(data: Data, size: int) -> int:
+    """How many there are in an epoch; the last one may be smaller."""
+    return -(-len(data[0]) // size)
+
+
 def chunks(size: int, *arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """``size`` rows of each array at a time."""
     for start in range(0, len(arrays[0]), size):
@@ -181,14 +204,15 @@ def twins(task: Task, libraries: tuple[Library, Library] = (SMOLGRAD, PYTORCH)) 
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
-def parser(module: str, doc: str | None, *, dtype: str = "float32") -> argparse.ArgumentParser:
-    """The options that all experiments have."""
+def parser(module: str, doc: str | None, *, dtype: str | None = "float32") -> argparse.ArgumentParser:
+    """The options that all experiments have; ``--dtype`` where there is one to choose."""
     found = argparse.ArgumentParser(prog=f"python -m {module}", description=(doc or "").split("\n")[0])
     add = found.add_argument
     add("--quick", action="store_true", help="at a reduced size, in seconds")
-    add("--dtype", choices=("float32", "float64"), default=dtype, help=f"of the weights ({dtype})")
+    if dtype:
+        add("--dtype", choices=("float32", "float64"), default=dtype, help=f"of the weights ({dtype})")
     add("--seed", type=int, default=0, help="of weights and batches (0)")
-    add("--threads", type=int, default=1, help="of BLAS and of PyTorch (1)")
+    add("--threads", type=positive, default=1, help="of BLAS and of PyTorch (1)")
     add("--tag", default="", help="added to the names of the files that are written")
     add("--out", type=Path, help="the directory for them (experiments/results, with --quick in quick/ below)")
     add("--fresh", action="store_true", help="begin anew, where an interrupted run left a checkpoint")
@@ -198,7 +222,16 @@ def parser(module: str, doc: str | None, *, dtype: str = "float32") -> argparse.
 def add_twin(found: argparse.ArgumentParser) -> None:
     """The option of a PyTorch twin."""
     text = "train a PyTorch twin on the same batches, step by step, or for the first STEPS alone"
-    found.add_argument("--torch-twin", nargs="?", type=int, const=sys.maxsize, default=0, metavar="STEPS", help=text)
+    found.add_argument(
+        "--torch-twin", nargs="?", type=positive, const=sys.maxsize, default=0, metavar="STEPS", help=text
+    )
+
+
+def positive(word: str) -> int:
+    """An integer from 1 on, for argparse."""
+    if (number := int(word)) < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
 
 
 class Interrupted(Exception):
@@ -244,7 +277,7 @@ class Run:
 
     def file(self, ending: str) -> Path:
         """The path of a file of this run: ``mnist-TAG`` and the ending."""
-        folder = self.options.out or (RESULTS / "quick" if self.options.quick else RESULTS)
+        folder = self.options.out or (QUICK_RESULTS if self.options.quick else RESULTS)
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{self.name}{'-' if self.options.tag else ''}{self.options.tag}{ending}"
 
@@ -253,6 +286,12 @@ class Run:
         bound = f"at most {at_most:g}" if at_most < math.inf else f"at least {at_least:g}"
         good = bool(at_least <= value <= at_most)  # a NaN is not
         self.checks.append({"what": text, "value": value, "bound": bound, "met": good})
+
+    def check_twins(self, at_most: float) -> None:
+        """Hold the weight difference of the twins, the largest that was logged, against its bound."""
+        logged = [row["weight difference"] for row in (*self.rows, *self.evaluations) if "weight difference" in row]
+        worst = float(np.nanmax(logged))
+        self.check("largest weight difference to PyTorch", worst, at_most=at_most)
 
     def sample(self, written: str) -> None:
         """Text that a model wrote: shown, and kept as a file."""
@@ -326,7 +365,7 @@ class Run:
 
     def train(self, task: Task) -> list[Side]:
         """All steps of ``task``: our side, and the twin's if there is one."""
-        together = min(self.options.torch_twin, task.steps)
+        self.options.torch_twin = together = min(self.options.torch_twin, task.steps)
         sides = list(twins(task)) if together else [Side(SMOLGRAD, task)]
         self.resume(sides)
         logged, cpu = max(1, task.steps // 500), self.cpu - time.process_time()
@@ -335,17 +374,16 @@ class Run:
             while self.step < task.steps:
                 active = sides if self.step < together else sides[:1]
                 batch, rate = task.batch(self.step), task.rate(self.step)
-                turns = active[:: -1 if self.step % 2 else 1]  # so that neither library is always the one that waits
-                losses = {side.library.name: side.step(*batch, rate) for side in turns}
+                losses = {side.library.name: side.step(*batch, rate) for side in active}
                 self.step += 1
                 last = self.step == task.steps
                 if self.step % logged == 0 or last:
-                    self.rows.append(self._row(sides, active, losses))
+                    self.rows.append(self._row(sides, active, losses) | task.observe())
                 progress.update(bar, advance=1, description=f"{self.name}  loss {losses['smolgrad']:.3f}")
                 if self.step % task.every == 0 or last:
                     self._evaluate(task, active)
                 self.cpu = cpu + time.process_time()
-                if stop or self.step % task.every == 0:
+                if stop or last or self.step % task.every == 0:
                     self.save(sides)
                 if stop:
                     raise Interrupted(f"after step {self.step} of {task.steps}; the same command goes on from there")

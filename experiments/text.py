@@ -1,14 +1,16 @@
-"""Tiny Shakespeare as the text experiments use it: the split, windows of it, and writing more of it."""
+"""Tiny Shakespeare as the text experiments use it: the split, windows of it, what is asked of a model, its writing."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
 from .data import shakespeare
+from .run import Run, Side
 
-QUICK = 3.3  # nats a character that even a reduced run must reach; that of single characters' frequencies is 3.35
+MEASURE, UNIT = "held-out loss", "nats a character"
+QUICK = 3.4  # what even a reduced run must reach: the frequencies of single characters cost 3.35
+SAME = 1e-12  # between the twins' weights in float64
+TEMPERATURE = 0.8
 
 
 def split() -> tuple[str, np.ndarray, np.ndarray]:
@@ -29,18 +31,19 @@ def drawn(codes: np.ndarray, length: int, batch: int, seed: int, step: int) -> n
     return windows(codes, starts, length)
 
 
-def write(
-    logits: Callable[[np.ndarray], np.ndarray],
-    alphabet: str,
-    begin: np.ndarray,
-    seed: int,
-    length: int = 400,
-    temperature: float = 0.8,
-) -> str:
-    """``length`` characters after ``begin``, each drawn from softmax(logits/temperature) given all before it."""
-    rng, codes = np.random.default_rng(seed), list(begin)
-    for _ in range(length):
-        scaled = logits(np.array(codes)).astype("float64") / temperature
-        odds = np.exp(scaled - scaled.max())
+def judge(run: Run, sides: list[Side], at_most: float) -> None:
+    """Hold the loss and, beside a twin in float64, the weights against their bounds."""
+    loss = run.evaluations[-1][f"smolgrad {MEASURE}"]
+    run.check(f"{MEASURE}, {UNIT}", loss, at_most=QUICK if run.options.quick else at_most)
+    if len(sides) > 1 and run.options.dtype == "float64":
+        run.check_twins(at_most=SAME)
+
+
+def sample(run: Run, side: Side, alphabet: str, begin: np.ndarray) -> None:
+    """What the model writes after ``begin``, each character drawn at TEMPERATURE, given the last len(begin)."""
+    rng, codes = np.random.default_rng(run.options.seed), list(begin)
+    for _ in range(60 if run.options.quick else 600):
+        logits = side.logits(np.array(codes[-len(begin) :])[None])[-1].astype("float64")
+        odds = np.exp((logits - logits.max()) / TEMPERATURE)
         codes.append(rng.choice(len(alphabet), p=odds / odds.sum()))
-    return "".join(alphabet[code] for code in codes)
+    run.sample("".join(alphabet[code] for code in codes))

@@ -3,13 +3,16 @@
 import gzip
 import hashlib
 import http.server
+import json
+import os
+import signal
 import struct
 import threading
 
 import numpy as np
 import pytest
 
-from experiments import data
+from experiments import data, run
 
 IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 TEXT = bytes(range(256)) * 1000
@@ -210,3 +213,122 @@ def test_an_interrupted_download_leaves_nothing(place, serve, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         data.contents(source(addresses=(f"{address}/made",)))
     assert left(place) == []
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+STEPS, STOP = 12, 7
+
+
+def task(stop=0):
+    """A small training; Ctrl-C is pressed while step ``stop`` is made."""
+
+    def batch(step):
+        if step == stop - 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        rng = np.random.default_rng(step)
+        return rng.standard_normal((8, 5)), rng.integers(0, 3, 8)
+
+    def model(library):
+        nn, kind = library.nn, library.root.float64
+        return nn.Sequential(nn.Linear(5, 4, dtype=kind), nn.LayerNorm(4, dtype=kind), nn.Linear(4, 3, dtype=kind))
+
+    return run.Task(
+        model=model,
+        optimizer=lambda library, parameters: library.root.optim.AdamW(parameters),
+        batch=batch,
+        rate=lambda step: 0.1 / (step + 1),
+        evaluate=lambda side: {"measure": side.accuracy(*batch(STEPS))},
+        steps=STEPS,
+        every=5,
+        best="measure",
+    )
+
+
+def started(out, *more):
+    parser = run.parser("experiments.made", "made")
+    run.add_twin(parser)
+    return run.Run("made", parser.parse_args(["--dtype", "float64", "--out", str(out), *more]))
+
+
+def outcome(training, sides):
+    """All that may not depend on whether a run was interrupted."""
+    kept = [{k: v for k, v in row.items() if "seconds" not in k} for row in (*training.rows, *training.evaluations)]
+    arrays = [side.arrays() for side in sides]
+    return kept, [{name: array.tobytes() for name, array in found.items()} for found in arrays], training.best
+
+
+@pytest.mark.parametrize("twin", [[], ["--torch-twin"]], ids=["alone", "with its twin"])
+def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, twin):
+    whole = started(tmp_path / "whole", *twin)
+    wanted = outcome(whole, whole.train(task()))
+    stopped = started(tmp_path / "part", *twin)
+    with pytest.raises(run.Interrupted, match=f"after step {STOP} of {STEPS}"):
+        stopped.train(task(stop=STOP))
+    assert stopped.step == STOP
+    resumed = started(tmp_path / "part", *twin)
+    assert outcome(resumed, resumed.train(task())) == wanted
+    assert resumed.chosen.keys() == whole.chosen.keys()
+    assert all(np.array_equal(resumed.chosen[name], whole.chosen[name]) for name in whole.chosen)
+
+
+def test_the_second_interrupt_is_not_held_back(tmp_path):
+    def twice(_):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    made = task()
+    made.rate = twice
+    with pytest.raises(KeyboardInterrupt):
+        started(tmp_path).train(made)
+
+
+def test_a_checkpoint_of_other_options_is_refused(tmp_path):
+    with pytest.raises(run.Interrupted):
+        started(tmp_path).train(task(stop=STOP))
+    with pytest.raises(SystemExit, match=r"made.checkpoint.npz is of a run with other options \(seed\): give --fresh"):
+        started(tmp_path, "--seed", "1").train(task())
+    fresh = started(tmp_path, "--seed", "1", "--fresh")
+    fresh.train(task())
+    assert [row["step"] for row in fresh.rows] == list(range(1, STEPS + 1))
+
+
+def test_a_run_writes_its_record_and_keeps_no_checkpoint(tmp_path):
+    made = started(tmp_path, "--tag", "T", "--torch-twin", "4")
+    made.train(task())
+    assert left(tmp_path) == ["made-T.checkpoint.npz"]
+    made.check("one", 1.0, at_most=1.0)
+    assert made.finish() == 0
+    assert left(tmp_path) == ["made-T.csv", "made-T.json"]
+    record = json.loads((tmp_path / "made-T.json").read_text())
+    assert record["options"]["seed"] == 0
+    assert record["environment"].keys() >= {"git commit", "versions", "libraries", "threads of PyTorch", "load average"}
+    assert record["results"]["PyTorch, 4 interleaved steps"]["seconds"] > 0
+    header, *rows = (tmp_path / "made-T.csv").read_text().splitlines()
+    assert header == "step,smolgrad loss,smolgrad seconds,PyTorch loss,PyTorch seconds,weight difference"
+    assert len(rows) == STEPS
+    assert rows[4].endswith(",nan,nan,nan")  # the twin has left
+
+
+@pytest.mark.parametrize("value", [1.5, float("nan")])
+def test_a_missed_bound_makes_the_exit_code_1(tmp_path, value):
+    made = started(tmp_path)
+    made.check("one", 1.0, at_least=1.0)
+    made.check("two", value, at_most=1.0)
+    assert made.finish() == 1
+
+
+def test_without_data_the_command_says_so_and_offers_the_digits(capsys):
+    def main(_):
+        raise data.DataError("made.gz is not there")
+
+    assert run.command(main) == 2
+    printed = capsys.readouterr().out
+    assert printed.startswith("no data: made.gz is not there\npython -m experiments.digits needs no download")
+
+
+def test_twins_start_from_the_same_weights_in_memory_of_their_own():
+    ours, other = run.twins(task())
+    assert run.largest_difference(ours, other) == 0
+    ours.step(*task().batch(0), rate=0.5)
+    assert run.largest_difference(ours, other) > 0.1
