@@ -57,6 +57,8 @@ def difference(axes: Any, steps: np.ndarray, values: np.ndarray, color: str, lab
     """How far two trainings are apart, on a log axis."""
     axes.plot(steps, np.maximum(values, NONE), color=color, linewidth=1, label=label)
     axes.set(yscale="log", ylabel="largest difference\nof two weights")
+    low, high = axes.dataLim.intervaly
+    axes.set_ylim(10 ** (np.floor(np.log10(low)) - 0.2), 10 ** (np.ceil(np.log10(high)) + 0.2))  # whole decades
 
 
 def drift(pairs: dict[Any, Any], forced: dict[Any, Any], path: Path, heading: str) -> None:
