@@ -77,7 +77,7 @@ def drift(pairs: dict[Any, Any], forced: dict[Any, Any], path: Path, heading: st
                 first = next(row["step"] for row in run.rows if row["units that disagree"])
                 label = f"first unit on different sides of zero: step {first}"
                 ax.axvline(first, color="gray", linestyle=":", label=label)
-        ax.set(title=optimizer, xlabel="training step", ylim=(1e-17, 10))
+        ax.set(title=optimizer, xlabel="training step", ylim=(1e-17, 1e6))  # room for the legend
     figure.suptitle(heading)
     finish(figure, axes, path)
 
