@@ -35,6 +35,7 @@ def training(run: Any, measure: str, unit: str, lines: dict[str, float] | None =
     ours = column(run.evaluations, f"smolgrad {measure}")
     axes[1].plot(judged, ours, "o-", color=OURS, linewidth=1, markersize=4, label="smolgrad")
     axes[1].annotate(f"{ours[-1]:.4g}", (judged[-1], ours[-1]), xytext=(-4, 8), textcoords="offset points", ha="right")
+    axes[1].margins(y=0.15)  # room for the last value
     for (name, level), style in zip((lines or {}).items(), ("-", "--", ":"), strict=False):
         axes[1].axhline(level, color="gray", linestyle=style, label=f"{name} frequencies: {level:.3f}")
     axes[1].set(ylabel=f"{measure},\n{unit}")
