@@ -1,6 +1,6 @@
 """smolgrad: a small reverse-mode autograd engine over NumPy, with PyTorch's names and conventions."""
 
-from . import autograd, functional, nn, optim
+from . import autograd, functional, nn, optim, scalar
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad
 from .creation import (
     arange,
@@ -119,6 +119,7 @@ __all__ = [
     "relu",
     "reshape",
     "result_type",
+    "scalar",
     "sigmoid",
     "sign",
     "softmax",
