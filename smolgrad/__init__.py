@@ -1,6 +1,6 @@
 """smolgrad: a small reverse-mode autograd engine over NumPy, with PyTorch's names and conventions."""
 
-from . import autograd, functional, nn, optim, scalar
+from . import autograd, functional, gradcheck, nn, optim, scalar
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad
 from .creation import (
     arange,
@@ -86,6 +86,7 @@ __all__ = [
     "functional",
     "ge",
     "grad",
+    "gradcheck",
     "gt",
     "int8",
     "int16",
