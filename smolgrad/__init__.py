@@ -1,6 +1,6 @@
 """smolgrad: a small reverse-mode autograd engine over NumPy, with PyTorch's names and conventions."""
 
-from . import autograd, functional, gradcheck, nn, optim, scalar
+from . import autograd, func, functional, gradcheck, nn, optim, scalar
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad
 from .creation import (
     arange,
@@ -83,6 +83,7 @@ __all__ = [
     "float64",
     "from_numpy",
     "full",
+    "func",
     "functional",
     "ge",
     "grad",

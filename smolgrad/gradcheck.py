@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from . import autograd
-from .creation import from_numpy, zeros_like
+from .creation import from_numpy
+from .func import pull_back
 from .primitives.operands import refuse
 from .tensor import Tensor
 
@@ -106,7 +106,7 @@ _NOT_OFFERED = (
 def gradcheck(
     fn: Callable[..., Any], inputs: Any, *, raise_exception: bool = True, seed: int = 0, **options: Any
 ) -> bool:
-    """Whether the gradients of ``fn(*inputs)``, for a random cotangent, are those of finite differences.
+    """Whether the gradients of ``fn(*inputs)``, for a random cotangent and its negative, are finite differences'.
 
     ``inputs`` is a tensor or a sequence; those that require grad, all in float64, are checked element by element, and
     ``fn`` gives a tensor or a sequence of tensors. Gradients may share no memory, and the sweep may write to nothing
@@ -148,7 +148,7 @@ def gradgradcheck(
 
     def gradients(*args: Any) -> list[Tensor]:
         xs, ws = args[: len(given)], args[len(given) :]
-        return _gradients(_outputs(fn(*xs)), [x for x in xs if _is_checked(x)], ws, create_graph=True)
+        return pull_back(_outputs(fn(*xs)), [x for x in xs if _is_checked(x)], ws, create_graph=True)
 
     return gradcheck(gradients, [*given, *seeds], raise_exception=raise_exception, seed=seed)
 
@@ -168,16 +168,6 @@ def _outputs(result: Any) -> list[Tensor]:
         if y.dtype != np.float64:
             raise ValueError(f"gradcheck(): output {i} has dtype {y.dtype}; finite differences need float64")
     return found
-
-
-def _gradients(outputs: Any, inputs: Any, cotangents: Any, create_graph: bool = False) -> list[Tensor]:
-    """One gradient an input: zeros where the outputs do not depend on it."""
-    pairs = [(y, w) for y, w in zip(outputs, cotangents, strict=True) if y.requires_grad]
-    found: Sequence[Tensor | None] = [None] * len(inputs)
-    if pairs:
-        roots, seeds = map(list, zip(*pairs, strict=True))
-        found = autograd.grad(roots, inputs, seeds, create_graph=create_graph, allow_unused=True)
-    return [zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
 
 
 def _faults(fn: Callable[..., Any], inputs: list[Any], rng: np.random.Generator) -> list[str]:
@@ -204,7 +194,8 @@ def _faults(fn: Callable[..., Any], inputs: list[Any], rng: np.random.Generator)
         *(f"{kind} {i}" for kind in ("output", "cotangent") for i in range(len(outputs))),
     ]
     before = [x.data.copy() for x in given]
-    gradients = _gradients(outputs, leaves, cotangents)
+    gradients = pull_back(outputs, leaves, cotangents, retain_graph=True)
+    negated = pull_back(outputs, leaves, [-w for w in cotangents])
     faults = [
         f"{name} was written to by the sweep"
         for name, x, old in zip(names, given, before, strict=True)
@@ -221,10 +212,12 @@ def _faults(fn: Callable[..., Any], inputs: list[Any], rng: np.random.Generator)
     for number, place, move in moves(value, arrays):
         index = [int(i) for i in np.unravel_index(place, arrays[number].shape)]
         where = f"input {places[number]} at {index}"
-        want, bar = _sharpest(move, here, where)
-        got = float(gradients[number].data[tuple(index)])
-        if not abs(got - want) <= allowed(want, bar):
-            faults.append(f"{where}: got {got:.12g}, want {want:.12g}, with an error bar of {bar:.1g}")
+        slope, bar = _sharpest(move, here, where)
+        for which, want, found in (("", slope, gradients), (", the cotangent negated", -slope, negated)):
+            got = float(found[number].data[tuple(index)])
+            if not abs(got - want) <= allowed(want, bar):
+                faults.append(f"{where}{which}: got {got:.12g}, want {want:.12g}, with an error bar of {bar:.1g}")
+                break
     return faults
 
 

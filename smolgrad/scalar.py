@@ -14,11 +14,11 @@ from numbers import Real
 from typing import Any
 
 
-def topological(root: Any, parents: Callable[[Any], Sequence[Any]]) -> list[Any]:
-    """``root`` and all that it was made from, each once and after its parents; without recursion, however deep."""
+def topological(roots: Sequence[Any], parents: Callable[[Any], Sequence[Any]]) -> list[Any]:
+    """``roots`` and all that they were made from, each once and after its parents; without recursion, however deep."""
     order: list[Any] = []
     seen: set[Any] = set()
-    stack = [(root, False)]
+    stack = [(root, False) for root in reversed(roots)]
     while stack:
         node, parents_are_done = stack.pop()
         if parents_are_done:
@@ -134,7 +134,7 @@ class Value:
         A value hands its gradient on when all its consumers have added to it. RuntimeError, before any ``grad`` has
         changed, where a part of the graph was swept before.
         """
-        order = topological(self, lambda value: value.parents)
+        order = topological([self], lambda value: value.parents)
         for value in order:
             if value.parents and value.pullback is None:
                 raise RuntimeError(f"backward(): the graph was already swept through {value.op!r}; compute it anew")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -23,8 +24,8 @@ pytestmark = pytest.mark.everything
 ENGINE = Smolgrad()
 
 
-def check(spec: OpSpec, examples: int) -> None:
-    """``gradcheck`` and ``gradgradcheck`` of drawn calls of an op."""
+def check(spec: OpSpec, examples: int, *passed_over: type[Exception]) -> None:
+    """``gradcheck`` and ``gradgradcheck`` of drawn calls of an op, but for those that raise what is passed over."""
 
     @seed(0)
     @settings(**{**LIGHT, "max_examples": examples})
@@ -36,8 +37,9 @@ def check(spec: OpSpec, examples: int) -> None:
         def op(*xs: Any) -> list[Any]:
             return engines.apply(ENGINE, spec, xs, case.params)
 
-        assert gradcheck(op, inputs)
-        assert gradgradcheck(op, inputs)
+        with suppress(*passed_over):
+            assert gradcheck(op, inputs)
+            assert gradgradcheck(op, inputs)
 
     look()
 
@@ -52,7 +54,7 @@ def rejected(fault: Fault, spec: OpSpec, primitive: Any) -> bool:
     with planted(fault, primitive):
         for examples in (10, 250):
             try:
-                check(spec, examples)
+                check(spec, examples, ValueError)  # a wrong gradient may have kinks, at which it is not judged
             except RuntimeError:  # GradcheckError, or the engine's own
                 return True
     return False

@@ -62,6 +62,13 @@ def test_a_gradient_that_is_lost_is_wrong():
         gradgradcheck(ONCE, X)
 
 
+def test_a_rule_that_is_right_for_positive_cotangents_only_is_wrong():
+    for sign in (1.0, -1.0):
+        same = Primitive("same", np.copy, lambda g, _y, _x, sign=sign: smolgrad.where(sign * g > 0, g, 0 * g))
+        with pytest.raises(GradcheckError, match="got -?0, want"):
+            gradcheck(same, leaf(1.0))
+
+
 def test_an_input_that_is_not_used_has_gradient_zero():
     assert gradcheck(lambda x, y: y * 2, [X, leaf([1.0])])
 
