@@ -1,5 +1,8 @@
 """smolgrad: a small reverse-mode autograd engine over NumPy, with PyTorch's names and conventions."""
 
+import importlib
+from typing import Any
+
 from . import autograd, func, functional, gradcheck, nn, optim, scalar
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad
 from .creation import (
@@ -88,6 +91,7 @@ __all__ = [
     "ge",
     "grad",
     "gradcheck",
+    "graph",
     "gt",
     "int8",
     "int16",
@@ -140,3 +144,9 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "graph":  # imported when it is asked for, so that python -m smolgrad.graph does not find it there
+        return importlib.import_module(".graph", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -43,6 +43,9 @@ class Value:
     __slots__ = ("data", "grad", "parents", "pullback", "op", "__weakref__")
     data: float
     grad: float
+    parents: tuple[Value, ...]
+    pullback: Callable[[float], tuple[float, ...]] | None
+    op: str
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ TESTS = Path(__file__).parents[1]
 # What is public and has no entry, and why.
 NO_ENTRY = {
     "Tensor": "a class",
-    **dict.fromkeys(("autograd", "func", "functional", "gradcheck", "nn", "optim", "scalar"), "a module"),
+    **dict.fromkeys(("autograd", "func", "functional", "gradcheck", "graph", "nn", "optim", "scalar"), "a module"),
     **dict.fromkeys(("bool", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"), "a dtype"),
     **dict.fromkeys(("enable_grad", "no_grad", "is_grad_enabled", "grad", "manual_seed"), "no op, but about them"),
     "result_type": "asks about dtypes",

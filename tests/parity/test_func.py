@@ -11,6 +11,8 @@ import torch
 
 import smolgrad
 
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # in its jvp
+
 RNG = np.random.default_rng(0)
 
 
