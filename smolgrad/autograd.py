@@ -7,15 +7,16 @@ hands it arrays and builds no graph, ``create_graph=True`` hands it tensors and 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from . import versions
+from . import anomaly, versions
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -67,6 +68,7 @@ class _Mode(threading.local):
     """Whether ops are recorded, in this thread, and the values to go back to."""
 
     enabled = True
+    watched: type[anomaly.Watched] | None = None  # what detect_anomaly keeps of a record
 
     def __init__(self) -> None:
         self.before: list[bool] = []
@@ -144,6 +146,21 @@ class enable_grad(_SetMode):
     enabled = True
 
 
+@contextlib.contextmanager
+def detect_anomaly() -> Iterator[None]:
+    """Ops that are recorded in here are watched, in this thread: ``with detect_anomaly():`` or ``@detect_anomaly()``.
+
+    Where a sweep meets the first gradient with NaN or an infinity, or a value that was written straight into ``.data``
+    since the forward pass, a RuntimeError names the op, its inputs' shapes, and the line of user code that recorded it.
+    Much slower: every value that a rule reads is hashed twice.
+    """
+    before, _mode.watched = _mode.watched, anomaly.Watched
+    try:
+        yield
+    finally:
+        _mode.watched = before
+
+
 # --- recording --------------------------------------------------------------------------------------------------------
 
 
@@ -198,6 +215,8 @@ class Primitive:
         if requires_grad and _mode.enabled:
             if arrays:  # the caller's, which may change before the backward pass
                 inputs = tuple(wrap(x.copy()) if isinstance(x, np.ndarray) else x for x in inputs)
+            if _mode.watched is not None:
+                static = _mode.watched(self, (output, *inputs), static)
             node._requires_grad, node._primitive, node._inputs, node._static = True, self, inputs, static
         else:
             node._requires_grad, node._primitive, node._inputs, node._static = False, None, None, None
@@ -383,6 +402,9 @@ def _pull_back(
     primitive: Primitive = node._primitive  # type: ignore[assignment]
     output: Any = node if create_graph else node._data
     values: Any = inputs if create_graph else [x._data if isinstance(x, Node) else x for x in inputs]
+    watch: Any = None if type(static) is dict else static
+    if watch is None and _mode.watched is not None:
+        watch = _mode.watched(primitive, (output, *values), static, recorded=False)
     for position, x in enumerate(inputs):
         if not isinstance(x, Node) or x not in waiting:
             continue
@@ -392,6 +414,8 @@ def _pull_back(
             gradient = primitive.pullbacks[0](cotangent, output, *values, position=position, **static)
         else:
             gradient = primitive.pullbacks[position](cotangent, output, *values, **static)
+        if watch is not None:
+            watch.check(position, gradient, (output, *values))
         kind, data = type(gradient), x._data
         fits = kind is np.ndarray and gradient.shape == data.shape and gradient.dtype is data.dtype
         if not fits and kind is not Scatter:
