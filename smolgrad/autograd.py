@@ -7,17 +7,18 @@ hands it arrays and builds no graph, ``create_graph=True`` hands it tensors and 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import operator
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy import ndarray
 
-from . import versions
+from . import anomaly, versions
 from .versions import tick
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class _Mode(threading.local):
     """Whether ops are recorded, in this thread, and the values to go back to."""
 
     enabled = True
+    watched: type[anomaly.Watched] | None = None  # what detect_anomaly keeps of a record
 
     def __init__(self) -> None:
         self.before: list[bool] = []
@@ -143,6 +145,21 @@ class enable_grad(_SetMode):
     enabled = True
 
 
+@contextlib.contextmanager
+def detect_anomaly() -> Iterator[None]:
+    """Ops that are recorded in here are watched, in this thread: ``with detect_anomaly():`` or ``@detect_anomaly()``.
+
+    Where a sweep meets the first gradient with NaN or an infinity, or a value that was written straight into ``.data``
+    since the forward pass, a RuntimeError names the op, its inputs' shapes, and the line of user code that recorded it.
+    Much slower: every value that a rule reads is hashed twice.
+    """
+    before, _mode.watched = _mode.watched, anomaly.Watched
+    try:
+        yield
+    finally:
+        _mode.watched = before
+
+
 # --- recording --------------------------------------------------------------------------------------------------------
 
 
@@ -202,6 +219,8 @@ class Primitive:
             _refuse_rewritten(self.name, inputs)
         if arrays:  # the caller's, which may change before the backward pass
             inputs = tuple(wrap(x.copy()) if isinstance(x, ndarray) else x for x in inputs)
+        if _mode.watched is not None:
+            static = _mode.watched(self, (output, *inputs), static)
         return wrap(output, self, inputs, static)
 
 
@@ -386,6 +405,9 @@ def _pull_back(node: Node, cotangent: Any, cotangents: _Cotangents, retain_graph
     if not create_graph:
         for x in inputs:
             given.append(x._data if isinstance(x, Node) else x)
+    watch: Any = static if isinstance(static, anomaly.Watched) else None
+    if watch is None and _mode.watched is not None:
+        watch = _mode.watched(primitive, given[1:], static, recorded=False)
     for position, x in enumerate(inputs):
         if not isinstance(x, Node) or x not in cotangents:
             continue
@@ -396,6 +418,8 @@ def _pull_back(node: Node, cotangent: Any, cotangents: _Cotangents, retain_graph
         else:
             rule = primitive.pullbacks[position]
         gradient = rule(*given, **static) if static else rule(*given)
+        if watch is not None:
+            watch.check(position, gradient, given[1:])
         data = x._data
         if type(gradient) is not ndarray or gradient.shape != data.shape or gradient.dtype is not data.dtype:
             gradient = _fitted(gradient, x, position, primitive, create_graph)

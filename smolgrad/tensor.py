@@ -114,14 +114,17 @@ class Tensor(Node):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The size of each axis."""
         return self._data.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements, NumPy's."""
         return self._data.dtype
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return self._data.ndim
 
     @property

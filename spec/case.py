@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from smolgrad.gradcheck import is_narrow
+
 from . import engines
 from .engines import Engine
 from .entry import Call, OpSpec
@@ -151,7 +153,7 @@ class Case:
 
     def require_narrow(self, slope: finite_differences.Slope) -> None:
         """Fail where finite differences are too uncertain to judge by: the entry's domain is wrong."""
-        wide = ~(slope.bar <= 1e-6 * (1 + np.abs(slope.value)))
+        wide = ~is_narrow(slope.value, slope.bar)
         if wide.any():
             at = tuple(np.argwhere(np.atleast_1d(wide))[0])[: slope.bar.ndim]
             found = f"bar {slope.bar[at]:.1e} around {slope.value[at]:.6g} at {list(map(int, at))}"

@@ -1,8 +1,4 @@
-"""Finite differences with an error bar.
-
-Central differences at three halving steps, two levels of Richardson extrapolation: the error of the last level is
-estimated by what it changed. Source: Ridders, "Accurate computation of F'(x) and F'(x) F''(x)" (1982).
-"""
+"""Finite differences with an error bar: ``smolgrad.gradcheck``'s, and exact ones of affine functions."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-STEPS = (2.0**-6, 2.0**-7, 2.0**-8)  # the first is half of the least distance between a value and a kink
+from smolgrad.gradcheck import EPS, Move, allowed, estimate, moves, weighted
 
 Function = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
@@ -27,23 +23,7 @@ class Slope:
 
     def allowed(self) -> np.ndarray:
         """How far from ``value`` a right gradient may lie."""
-        return 4 * self.bar + 1e-10 * (1 + np.abs(self.value)) * (not self.exact)
-
-
-def weighted(
-    function: Function, weights: Sequence[np.ndarray]
-) -> Callable[[Sequence[np.ndarray]], tuple[float, float]]:
-    """The sum of ``function``'s outputs, times weights, and of the magnitudes that went into it."""
-
-    def value(arrays: Sequence[np.ndarray]) -> tuple[float, float]:
-        total = size = 0.0
-        for y, w in zip(function(arrays), weights, strict=True):
-            terms = y * w
-            total += float(terms.sum())
-            size += float(np.abs(terms).sum())
-        return total, size
-
-    return value
+        return np.zeros(self.value.shape) if self.exact else allowed(self.value, self.bar)
 
 
 def slopes(
@@ -52,45 +32,23 @@ def slopes(
     """The gradient of ``function``'s outputs, weighted, for each element of each of ``arrays``.
 
     An affine function needs one step, and its slope is exact where every number on the way is dyadic. At a kink the bar
-    is infinite: central differences agree there on the mean of two slopes, which is none.
+    is infinite.
     """
     value = weighted(function, weights)
-    work = [np.array(a, dtype=np.float64, order="C") for a in arrays]
-    here = 0.0 if affine else value(work)[0]
-    found = []
-    for array in work:
-        flat = array.reshape(-1)
-        slope, bar = np.zeros(flat.size), np.zeros(flat.size)
-        exact = affine
-        for i in range(flat.size):
-            center = flat[i]
-
-            def central(
-                h: float, flat: np.ndarray = flat, i: int = i, center: float = center
-            ) -> tuple[float, float, float]:
-                flat[i] = center + h
-                above, size_above = value(work)
-                flat[i] = center - h
-                below, size_below = value(work)
-                flat[i] = center
-                return (above - below) / (2 * h), (size_above + size_below) / (2 * h), (above - 2 * here + below) / h
-
-            if affine:
-                slope[i], size, _ = central(1.0)
-                few_digits = dyadic(slope[i]) and dyadic(size)
-                exact = exact and few_digits
-                bar[i] = 0.0 if few_digits else 4 * np.finfo(float).eps * size
-            else:
-                (d1, _, j1), (d2, _, j2), (d3, size, j3) = map(central, STEPS)
-                r1, r2 = (4 * d2 - d1) / 3, (4 * d3 - d2) / 3
-                slope[i] = (16 * r2 - r1) / 15
-                bar[i] = abs(slope[i] - r2) + np.finfo(float).eps * size
-                # What the slope to the right has more than the one to the left: c₁h + c₃h³ + … for a smooth function.
-                jump = (8 * (2 * j3 - j2) - (2 * j2 - j1)) / 7
-                if abs(jump) > 1e-3 * (1 + abs(slope[i])):
-                    bar[i] = np.inf
-        found.append(Slope(slope.reshape(array.shape), bar.reshape(array.shape), exact))
+    here = 0.0 if affine else value(arrays)[0]
+    found = [Slope(np.zeros(a.shape), np.zeros(a.shape)) for a in arrays]
+    for number, place, move in moves(value, arrays):
+        slope = found[number]
+        slope.value.flat[place], slope.bar.flat[place] = _of_affine(move) if affine else estimate(move, here)
+    for slope in found:
+        slope.exact = affine and not slope.bar.any()
     return found
+
+
+def _of_affine(move: Move) -> tuple[float, float]:
+    (above, size_above), (below, size_below) = move(1.0), move(-1.0)
+    slope, size = (above - below) / 2, (size_above + size_below) / 2
+    return slope, 0.0 if dyadic(slope) and dyadic(size) else 4 * EPS * size
 
 
 def dyadic(x: Any) -> Any:

@@ -27,7 +27,8 @@ from spec.entry import OpSpec
 from spec.faults.killing import LIGHT, primitives
 from spec.generate.values import cotangents
 from spec.harness import DIFFERENTIABLE
-from spec.ops import BY_NAME, SPECS
+from spec.ops import BY_NAME, SPECS, elementwise
+from spec.oracles import scalar
 
 ENGINE = Smolgrad()
 TESTS = Path(__file__).parents[1]
@@ -37,7 +38,7 @@ TESTS = Path(__file__).parents[1]
 # What is public and has no entry, and why.
 NO_ENTRY = {
     "Tensor": "a class",
-    **dict.fromkeys(("autograd", "functional", "nn", "optim"), "a module"),
+    **dict.fromkeys(("autograd", "func", "functional", "gradcheck", "graph", "nn", "optim", "scalar"), "a module"),
     **dict.fromkeys(("bool", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"), "a dtype"),
     **dict.fromkeys(("enable_grad", "no_grad", "is_grad_enabled", "grad", "manual_seed"), "no op, but about them"),
     "result_type": "asks about dtypes",
@@ -69,6 +70,13 @@ def test_every_entry_has_an_op_and_an_oracle(spec: OpSpec) -> None:
     assert callable(spec.ref or engines.find(spec.name, torch, torch.nn, torch.Tensor))
 
 
+def test_the_scalar_engine_votes_on_every_elementwise_entry() -> None:
+    elementwise_ops = {spec.name for spec in elementwise.SPECS if not spec.constant}
+    again = {spec.name for spec in SPECS if spec.name.removeprefix("functional.") in elementwise_ops}
+    assert set(scalar.EXPRESSIONS) | scalar.NONE == elementwise_ops | again
+    assert not set(scalar.EXPRESSIONS) & scalar.NONE
+
+
 def test_no_entry_comes_twice() -> None:
     assert [name for name, count in Counter(spec.name for spec in SPECS).items() if count > 1] == []
 
@@ -79,6 +87,7 @@ CONCERNS = {
     "gradient_at_a_tie_is_right_along_it": [spec for spec in DIFFERENTIABLE if spec.kinked],
     "conventions_at_kinks_are_pytorchs": [spec for spec in DIFFERENTIABLE if spec.kinked],
     "special_values_of_constants_are_pytorchs": [spec for spec in SPECS if spec.constant],
+    "values_and_gradients_match_the_scalar_engine": [spec for spec in SPECS if spec.name in scalar.EXPRESSIONS],
     "values_match_pytorch": SPECS,
     "layout_of_inputs_and_cotangents_does_not_matter": SPECS,
     "dtypes_of_results_are_pytorchs": SPECS,

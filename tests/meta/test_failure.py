@@ -23,6 +23,7 @@ from spec.ops import BY_NAME, SPECS
 from spec.oracles.differences import difference
 from spec.report import failure, ledger
 from tests.parity import test_numbers
+from tests.properties import test_vjp
 
 PLAIN = (np.array, *LAYOUTS)
 
@@ -144,3 +145,14 @@ def test_literal_keeps_what_numpy_can_tell(array: np.ndarray, layout: Any) -> No
     if want.size:
         sides = [axis for axis, n in enumerate(want.shape) if n > 1]
         assert [np.sign(got.strides[a]) for a in sides] == [np.sign(want.strides[a]) for a in sides]
+
+
+@pytest.mark.parametrize("op", ["tanh", "where"])
+def test_the_scalar_engine_votes_in_a_failure(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "lines", {})
+    spec = BY_NAME[op]
+    for test in (test_vjp.test_vjp_matches_finite_differences, test_numbers.test_gradients_match_pytorch):
+        with planted(FAULTS["negated"], *primitives(Smolgrad(), spec)), pytest.raises(failure.Counterexample) as told:
+            test(engine=Smolgrad(), spec=spec)
+        said = dict(re.findall(r"^    ([a-z ]+): (\S+)$", str(told.value), re.MULTILINE))
+        assert float(said["scalar engine"]) == pytest.approx(float(said["want"])) == pytest.approx(-float(said["got"]))
