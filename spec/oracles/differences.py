@@ -145,6 +145,10 @@ DIFFERENCES = (
 STRICTER = {
     "matmul": "PyTorch does not look at dtypes where there is nothing to multiply",
     "functional.linear": "PyTorch multiplies bools for some shapes and not for others",
+    "lerp": "PyTorch promotes a weight of no dimensions, and looks at no dtype where there is no element",
+    **dict.fromkeys(
+        ("functional.softmax", "functional.log_softmax"), "PyTorch does not look at dtypes where there is no element"
+    ),
 }
 
 

@@ -116,7 +116,15 @@ def test_what_is_refused_here_alone() -> None:
     bools = np.ones((2, 2), bool), np.ones((2, 2), bool), np.ones(2, bool)
     with pytest.raises(NotImplementedError, match="not defined for bools"):
         smolgrad.functional.linear(*map(smolgrad.tensor, bools))
-    assert sorted(STRICTER) == ["functional.linear", "matmul"]
+    for softmax in (smolgrad.functional.softmax, smolgrad.functional.log_softmax):
+        assert getattr(torch.nn.functional, softmax.__name__)(torch.zeros(0, dtype=torch.int8), 0).dtype == torch.int8
+        with pytest.raises(NotImplementedError, match="needs a floating dtype"):
+            softmax(smolgrad.zeros(0, dtype="int8"), 0)
+    single, double = np.zeros(2, np.float32), np.zeros(())
+    assert torch.lerp(*map(torch.tensor, (single, single, double))).dtype == torch.float32
+    with pytest.raises(RuntimeError, match="one dtype"):
+        smolgrad.lerp(*map(smolgrad.tensor, (single, single, double)))
+    assert sorted(STRICTER) == ["functional.linear", "functional.log_softmax", "functional.softmax", "lerp", "matmul"]
 
 
 def test_a_gradient_is_never_the_callers_cotangent() -> None:
