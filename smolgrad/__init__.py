@@ -1,6 +1,6 @@
 """smolgrad: a small reverse-mode autograd engine over NumPy, with PyTorch's names and conventions."""
 
-from . import autograd, creation, functional, nn, optim
+from . import autograd, creation, functional, nn, optim, serialization
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad
 from .creation import *
 from .dtypes import bool_ as bool
@@ -11,6 +11,7 @@ from .primitives.elementwise import *
 from .primitives.linalg import *
 from .primitives.reduction import *
 from .primitives.shape import *
+from .serialization import *
 from .tensor import Tensor
 
 __version__ = "0.1.0"
@@ -18,5 +19,6 @@ __version__ = "0.1.0"
 __all__ = [
     "Tensor", "autograd", "bool", "enable_grad", "float32", "float64", "functional", "grad", "int8", "int16", "int32",
     "int64", "is_grad_enabled", "log_softmax", "nn", "no_grad", "optim", "result_type", "softmax", "uint8",
-    *creation.__all__, *elementwise.__all__, *linalg.__all__, *reduction.__all__, *shape.__all__,
+    *creation.__all__, *elementwise.__all__, *linalg.__all__, *reduction.__all__, *serialization.__all__,
+    *shape.__all__,
 ]  # fmt: skip

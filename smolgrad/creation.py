@@ -17,12 +17,14 @@ __all__ = [
     "eye",
     "from_numpy",
     "full",
+    "get_rng_state",
     "manual_seed",
     "ones",
     "ones_like",
     "rand",
     "randint",
     "randn",
+    "set_rng_state",
     "tensor",
     "zeros",
     "zeros_like",
@@ -121,6 +123,16 @@ def manual_seed(seed: int) -> np.random.Generator:
     global _generator
     _generator = np.random.default_rng(seed)
     return _generator
+
+
+def get_rng_state() -> dict[str, Any]:
+    """The state of that generator, which ``set_rng_state`` goes on from: numbers and strings, which can be saved."""
+    return dict(_generator.bit_generator.state)
+
+
+def set_rng_state(new_state: dict[str, Any]) -> None:
+    """Let that generator go on from a state of ``get_rng_state``'s. ValueError or TypeError for what is none."""
+    _generator.bit_generator.state = new_state
 
 
 def rand(*size: Any, dtype: Any = float32, requires_grad: bool = False) -> Tensor:
