@@ -32,6 +32,9 @@ class Parameter(Tensor):
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
 
+    def __reduce__(self) -> Any:
+        return type(self), (self.data, self.requires_grad)  # a copy has no gradient, as in PyTorch
+
 
 class Buffer(Tensor):
     """A tensor that is a part of a module's state, but not learned: a copy of ``data``, of any dtype."""
