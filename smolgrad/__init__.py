@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from . import autograd, creation, func, functional, gradcheck, nn, optim, scalar
+from . import autograd, creation, func, functional, gradcheck, nn, optim, scalar, serialization
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad
 from .creation import *
 from .dtypes import bool_ as bool
@@ -14,6 +14,7 @@ from .primitives.elementwise import *
 from .primitives.linalg import *
 from .primitives.reduction import *
 from .primitives.shape import *
+from .serialization import *
 from .tensor import Tensor
 
 __version__ = "0.1.0"
@@ -23,7 +24,8 @@ __all__ = [
     "graph",  # noqa: F405 - see __getattr__
     "int8", "int16", "int32", "int64", "is_grad_enabled", "log_softmax", "nn", "no_grad", "optim", "result_type",
     "scalar", "softmax", "uint8",
-    *creation.__all__, *elementwise.__all__, *linalg.__all__, *reduction.__all__, *shape.__all__,
+    *creation.__all__, *elementwise.__all__, *linalg.__all__, *reduction.__all__, *serialization.__all__,
+    *shape.__all__,
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from .autograd import wrap
 from .dtypes import as_dtype, float32
 from .primitives.operands import sizes
+from .randomness import generator, get_rng_state, manual_seed, set_rng_state
 from .tensor import Tensor, array_of
 
 __all__ = [
@@ -17,18 +18,18 @@ __all__ = [
     "eye",
     "from_numpy",
     "full",
+    "get_rng_state",
     "manual_seed",
     "ones",
     "ones_like",
     "rand",
     "randint",
     "randn",
+    "set_rng_state",
     "tensor",
     "zeros",
     "zeros_like",
 ]
-
-_generator = np.random.default_rng()
 
 
 def _made(array: np.ndarray, requires_grad: bool) -> Tensor:
@@ -116,22 +117,15 @@ def _shape(op: str, given: tuple[Any, ...]) -> tuple[int, ...]:
 # --- drawn ------------------------------------------------------------------------------------------------------------
 
 
-def manual_seed(seed: int) -> np.random.Generator:
-    """Start the generator behind ``rand``, ``randn``, ``randint`` and the initial weights anew, from ``seed``."""
-    global _generator
-    _generator = np.random.default_rng(seed)
-    return _generator
-
-
 def rand(*size: Any, dtype: Any = float32, requires_grad: bool = False) -> Tensor:
     """Draws from [0, 1), uniform."""
-    return _made(_generator.random(_shape("rand", size), dtype=_drawable("rand", dtype)), requires_grad)
+    return _made(generator().random(_shape("rand", size), dtype=_drawable("rand", dtype)), requires_grad)
 
 
 def randn(*size: Any, dtype: Any = float32, requires_grad: bool = False) -> Tensor:
     """Draws from the normal distribution of mean 0 and variance 1."""
     return _made(
-        np.asarray(_generator.standard_normal(_shape("randn", size), dtype=_drawable("randn", dtype))), requires_grad
+        np.asarray(generator().standard_normal(_shape("randn", size), dtype=_drawable("randn", dtype))), requires_grad
     )
 
 
@@ -141,7 +135,7 @@ def randint(low: int, high: int | None = None, size: Any = None, *, dtype: Any =
         low, high, size = 0, low, high
     if high is None or low >= high:
         raise RuntimeError(f"randint(): needs low < high, got {low} and {high}")
-    return _made(_generator.integers(low, high, _shape("randint", (size,)), dtype=as_dtype(dtype)), False)
+    return _made(generator().integers(low, high, _shape("randint", (size,)), dtype=as_dtype(dtype)), False)
 
 
 def _drawable(op: str, dtype: Any) -> Any:

@@ -9,20 +9,33 @@ import numpy as np
 
 from .autograd import Node, broadcast_shape
 from .primitives import fused
-from .primitives.elementwise import relu, sigmoid, tanh
-from .primitives.indexing import getitem
-from .primitives.operands import axis, must_float, operands, refuse, refuse_bool, tensor
-from .primitives.reduction import sum
+from .primitives.elementwise import abs, erf, relu, sigmoid, sqrt, tanh, where
+from .primitives.indexing import getitem, setitem
+from .primitives.linalg import matmul
+from .primitives.operands import axis, cast, integer, must_float, operands, refuse, refuse_bool, tensor
+from .primitives.reduction import max, mean, sum
+from .primitives.shape import cat, clone, mT, permute, reshape, squeeze, stack, unsqueeze
+from .randomness import generator
 
 __all__ = [
+    "batch_norm",
+    "conv1d",
+    "conv2d",
     "cross_entropy",
+    "dropout",
     "embedding",
+    "gelu",
+    "l1_loss",
     "layer_norm",
     "linear",
     "log_softmax",
+    "max_pool2d",
     "mse_loss",
     "relu",
+    "rms_norm",
+    "scaled_dot_product_attention",
     "sigmoid",
+    "silu",
     "softmax",
     "tanh",
 ]
@@ -85,19 +98,109 @@ def layer_norm(
     return y if bias is None else y + bias
 
 
+def rms_norm(input: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
+    """Each lane over the last ``len(normalized_shape)`` axes over its root mean square, times weight.
+
+    ``eps``, by default the dtype's, is added to the mean square. Source: Zhang and Sennrich, "Root Mean Square Layer
+    Normalization" (2019).
+    """
+    x, shape = must_float("rms_norm", input, NotImplementedError), tuple(normalized_shape)
+    if not shape or x.shape[-len(shape) :] != shape or (weight is not None and weight.shape != shape):
+        raise RuntimeError(
+            f"rms_norm(): normalized_shape {shape} must be the last sizes of the input, which has shape {x.shape}, and "
+            f"the weight's shape{'' if weight is None else f', which is {weight.shape}'}"
+        )
+    dims = tuple(range(x.ndim - len(shape), x.ndim))
+    y = x / sqrt(mean(x * x, dims, True) + float(np.finfo(x.dtype).eps if eps is None else eps))
+    if weight is None:
+        return y
+    return cast(y * weight, x.dtype)
+
+
+def batch_norm(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """Each channel of (N, C, ...) brought to mean 0 and variance 1, times weight, plus bias, all (C,).
+
+    In ``training`` by the batch's own mean and biased variance, and ``running_mean`` and ``running_var``, where they
+    are not None, are moved by ``momentum`` towards its mean and unbiased variance; otherwise by them. ValueError in
+    training for a single value a channel. Source: Ioffe and Szegedy, "Batch Normalization" (2015).
+    """
+    x = must_float("batch_norm", input, NotImplementedError)
+    running = [tensor("batch_norm", r) for r in (running_mean, running_var) if r is not None]
+    affine = [tensor("batch_norm", w) for w in (weight, bias) if w is not None]
+    if x.ndim < 2 or any(v.shape != x.shape[1:2] for v in running + affine):
+        shapes = ", ".join(str(v.shape) for v in [x, *running, *affine])
+        raise RuntimeError(f"batch_norm(): needs (N, C, ...), and (C,) for all the others, got {shapes}")
+    _one_dtype("batch_norm", [x, *running, *affine])
+    if not training and len(running) < 2:
+        raise RuntimeError("batch_norm(): needs running_mean and running_var unless training")
+    dims, channels = (0, *range(2, x.ndim)), (-1, *[1] * (x.ndim - 2))
+    count = x.size // x.shape[1] if x.shape[1] else 0
+    if training and count == 1:
+        raise ValueError(f"batch_norm(): needs more than one value a channel when training, got shape {x.shape}")
+    if training:
+        _move_running(running_mean, running_var, x, dims, count, momentum)
+        y = fused.standardize(x, dims=dims, eps=eps)
+    else:
+        y = (x - reshape(running_mean, channels)) / sqrt(reshape(running_var, channels) + eps)
+    if weight is not None:
+        y = y * reshape(weight, channels)
+    return y if bias is None else y + reshape(bias, channels)
+
+
+def _move_running(mean: Any, variance: Any, x: Any, dims: tuple[int, ...], count: int, momentum: float) -> None:
+    values = x._data if isinstance(x, Node) else x
+    for running, found in ((mean, np.mean), (variance, lambda *a, **k: np.var(*a, **k) * (count / (count - 1)))):
+        if running is not None:
+            running.data = (1 - momentum) * running.data + momentum * found(values, axis=dims)
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True, **options: Any) -> Any:
+    """Each element 0 with probability ``p``, and otherwise times 1/(1 - p); ``input`` as it is unless ``training``.
+
+    The draws are the generator's that ``manual_seed`` starts. ValueError for a ``p`` that is not in [0, 1]. Source:
+    Srivastava et al., "Dropout" (2014).
+    """
+    refuse("dropout", {k: None if v is False else v for k, v in options.items()}, "inplace")
+    x = tensor("dropout", input)
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout(): p must be in [0, 1], got {p}")
+    if not training or p == 0:
+        return clone(x)
+    if p < 1:
+        must_float("dropout", x)
+    kept = (generator().random(x.shape) >= p).astype(x.dtype)
+    return x * (kept * (1 / (1 - p)) if p < 1 else np.zeros_like(kept))
+
+
 def embedding(input: Any, weight: Any, padding_idx: int | None = None, **options: Any) -> Any:
     """The rows of ``weight`` (rows, width) that the integers ``input`` (*) name: (*, width).
 
-    IndexError for a row that is not there, a negative one included. ``padding_idx`` is not offered.
+    The row ``padding_idx``, counted from either end, gets no gradient. IndexError for a row that is not there, a
+    negative one included; RuntimeError for a ``padding_idx`` that is not there.
     """
-    refuse(
-        "embedding", {"padding_idx": padding_idx, **options}, "padding_idx max_norm norm_type scale_grad_by_freq sparse"
-    )
+    refuse("embedding", options, "max_norm norm_type scale_grad_by_freq sparse")
     table, rows = tensor("embedding", weight), _integers("embedding", input)
     if table.ndim != 2:
         raise RuntimeError(f"embedding(): weight must be (rows, width), got shape {table.shape}")
     _in_range("embedding", rows, table.shape[0])
-    return getitem(table, rows)
+    y = getitem(table, rows)
+    if padding_idx is None:
+        return y
+    if not -table.shape[0] <= integer("embedding", "padding_idx", padding_idx) < table.shape[0]:
+        raise RuntimeError(f"embedding(): padding_idx {padding_idx} is out of range; there are {table.shape[0]} rows")
+    padding = rows == padding_idx % table.shape[0]
+    if not padding.any() or not isinstance(y, Node):
+        return y
+    return where(padding[..., None], y.detach(), y)  # type: ignore[attr-defined]
 
 
 def _integers(op: str, x: Any) -> np.ndarray:
@@ -111,6 +214,165 @@ def _in_range(op: str, numbers: np.ndarray, size: int) -> None:
     wrong = numbers[(numbers < 0) | (numbers >= size)]
     if wrong.size:
         raise IndexError(f"{op}(): index {wrong.flat[0]} is out of range; with {size} it goes from 0 to {size - 1}")
+
+
+# --- convolution and pooling ------------------------------------------------------------------------------------------
+
+
+def _pair(op: str, name: str, given: Any, least: int) -> tuple[int, int]:
+    """One number for both axes, or one each."""
+    pair = tuple(given) if isinstance(given, (tuple, list)) else (given, given)
+    if len(pair) != 2 or any(integer(op, name, n) < least for n in pair):
+        raise RuntimeError(f"{op}(): {name} must be one or two numbers, at least {least}, got {given}")
+    return pair
+
+
+def _padded(x: Any, padding: tuple[int, int], value: float) -> Any:
+    (top, left), (n, c, height, width) = padding, x.shape
+    if not top and not left:
+        return x
+    frame = np.full((n, c, height + 2 * top, width + 2 * left), value, x.dtype)
+    return setitem(frame, (slice(None), slice(None), slice(top, top + height), slice(left, left + width)), x)
+
+
+def _windows(op: str, x: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> list[Any]:
+    """For each place of the kernel, in C order, what of ``x`` (N, C, H, W) stands there as the kernel moves."""
+    out = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)]
+    if min(out) < 1:
+        raise RuntimeError(f"{op}(): a kernel of {tuple(kernel)} does not fit into an input of {tuple(x.shape[2:])}")
+    lanes = [
+        [slice(i * d, i * d + s * (m - 1) + 1, s) for i in range(k)]
+        for m, k, s, d in zip(out, kernel, stride, dilation, strict=True)
+    ]
+    return [getitem(x, (slice(None), slice(None), row, column)) for row in lanes[0] for column in lanes[1]]
+
+
+def conv2d(
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Any:
+    """The sums of products of a kernel (O, C, h, w) with all places of (N, C, H, W), plus bias (O,): (N, O, H', W').
+
+    Without N there is none in the result either. H' = (H + 2·padding - dilation·(h - 1) - 1) // stride + 1. ``groups``
+    other than 1 and paddings by name are not offered.
+    """
+    if groups != 1 or isinstance(padding, str):
+        raise NotImplementedError("conv2d(): the options groups and padding='...' of PyTorch's are not offered here")
+    xs = [must_float("conv2d", x) for x in (input, weight, *([] if bias is None else [bias]))]
+    _one_dtype("conv2d", xs)
+    x, w = xs[:2]
+    if (
+        x.ndim not in (3, 4)
+        or w.ndim != 4
+        or x.shape[-3] != w.shape[1]
+        or (bias is not None and bias.shape != w.shape[:1])
+    ):
+        shapes = " and ".join(str(x.shape) for x in xs)
+        raise RuntimeError(f"conv2d(): got shapes {shapes}; it needs (N, C, H, W), (O, C, h, w) and, if any, (O,)")
+    if x.ndim == 3:
+        return squeeze(conv2d(unsqueeze(x, 0), weight, bias, stride, padding, dilation), 0)
+    stride, dilation = (_pair("conv2d", name, n, 1) for name, n in (("stride", stride), ("dilation", dilation)))
+    x = _padded(x, _pair("conv2d", "padding", padding, 0), 0)
+    parts = _windows("conv2d", x, w.shape[2:], stride, dilation)
+    n, (height, width) = x.shape[0], parts[0].shape[2:]
+    columns = cat([reshape(part, n, w.shape[1], height * width) for part in parts], 1)  # (N, h·w·C, H'·W')
+    rows = reshape(permute(w, 0, 2, 3, 1), w.shape[0], w.shape[1] * len(parts))
+    y = reshape(matmul(rows, columns), n, w.shape[0], height, width)
+    return y if bias is None else y + reshape(xs[2], -1, 1, 1)
+
+
+def conv1d(
+    input: Any, weight: Any, bias: Any = None, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1
+) -> Any:
+    """``conv2d`` over one axis: (N, C, L) or (C, L) with (O, C, l) and a bias (O,) gives (N, O, L') or (O, L')."""
+    x, w = tensor("conv1d", input), tensor("conv1d", weight)
+    if x.ndim not in (2, 3) or w.ndim != 3:
+        raise RuntimeError(f"conv1d(): got shapes {x.shape} and {w.shape}; it needs (N, C, L) and (O, C, l)")
+    (stride,), (padding,), (dilation,) = (
+        n if isinstance(n, (tuple, list)) else (n,) for n in (stride, padding, dilation)
+    )
+    y = conv2d(unsqueeze(x, -2), unsqueeze(w, -2), bias, (1, stride), (0, padding), (1, dilation), groups)
+    return squeeze(y, -2)
+
+
+def max_pool2d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, **options: Any
+) -> Any:
+    """The largest element of each window of (N, C, H, W) or (C, H, W); the first of those tied has the slope.
+
+    ``stride`` is the kernel's size unless given; the padding is below every number. RuntimeError for a padding above
+    half the kernel.
+    """
+    refuse("max_pool2d", {k: None if v is False else v for k, v in options.items()}, "ceil_mode return_indices")
+    x = tensor("max_pool2d", input)
+    refuse_bool("max_pool2d", x)
+    if x.ndim not in (3, 4):
+        raise RuntimeError(f"max_pool2d(): needs (N, C, H, W) or (C, H, W), got shape {x.shape}")
+    if x.ndim == 3:
+        return squeeze(max_pool2d(unsqueeze(x, 0), kernel_size, stride, padding, dilation), 0)
+    kernel, dilation = (_pair("max_pool2d", *row, 1) for row in (("kernel_size", kernel_size), ("dilation", dilation)))
+    stride, padding = _pair("max_pool2d", "stride", stride or kernel, 1), _pair("max_pool2d", "padding", padding, 0)
+    if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
+        raise RuntimeError(f"max_pool2d(): padding {padding} must be at most half of the kernel's size, {kernel}")
+    lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    return max(stack(_windows("max_pool2d", _padded(x, padding, lowest), kernel, stride, dilation), -1), -1).values
+
+
+# --- attention --------------------------------------------------------------------------------------------------------
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    **options: Any,
+) -> Any:
+    """softmax(query @ key.mT · scale + mask) @ value: (..., L, E), (..., S, E) and (..., S, V) give (..., L, V).
+
+    ``scale`` is 1/√E unless given. ``attn_mask`` broadcasts to (..., L, S): bools, True where to look, or numbers that
+    are added; ``is_causal`` lets each of L look at those of S that are not after it. Source: Vaswani et al.,
+    "Attention Is All You Need" (2017).
+    """
+    refuse("scaled_dot_product_attention", {k: v or None for k, v in options.items()}, "enable_gqa")
+    q, k, v = (must_float("scaled_dot_product_attention", x) for x in (query, key, value))
+    if is_causal and attn_mask is not None:
+        raise RuntimeError("scaled_dot_product_attention(): is_causal is a mask itself; give no attn_mask beside it")
+    if min(q.ndim, k.ndim, v.ndim) < 2:
+        raise RuntimeError("scaled_dot_product_attention(): query, key and value need at least two dimensions")
+    scores = matmul(q, mT(k)) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = np.tri(*scores.shape[-2:], dtype=bool)
+    if attn_mask is not None:
+        allowed = tensor("scaled_dot_product_attention", attn_mask)
+        scores = where(allowed, scores, -np.inf) if allowed.dtype == bool else scores + allowed
+    weights = softmax(scores, -1)
+    return matmul(dropout(weights, dropout_p) if dropout_p else weights, v)
+
+
+# --- activations ------------------------------------------------------------------------------------------------------
+
+
+def silu(input: Any, **options: Any) -> Any:
+    """x · sigmoid(x). Source: Elfwing et al. (2017)."""
+    refuse("silu", {k: None if v is False else v for k, v in options.items()}, "inplace")
+    x = must_float("silu", input, NotImplementedError)
+    return x * sigmoid(x)
+
+
+def gelu(input: Any, approximate: str = "none") -> Any:
+    """x · Φ(x), Φ the normal distribution's; with ``approximate="tanh"`` x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))).
+
+    Source: Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016).
+    """
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError(f"gelu(): approximate must be 'none' or 'tanh', got {approximate!r}")
+    x = must_float("gelu", input, NotImplementedError)
+    if approximate == "none":
+        return x * 0.5 * (1 + erf(x * 0.5**0.5))
+    return x * 0.5 * (1 + tanh((x + 0.044715 * x * x * x) * (2 / np.pi) ** 0.5))
 
 
 # --- losses -----------------------------------------------------------------------------------------------------------
@@ -137,6 +399,19 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean", **options: Any) -
     broadcast_shape("mse_loss", a.shape, b.shape)
     d = a - b
     return _reduced(d * d, reduction, d.size)
+
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean", **options: Any) -> Any:
+    """The absolute differences of ``input`` and ``target``, which broadcast: each, their mean, or their sum."""
+    refuse("l1_loss", options, "weight size_average reduce")
+    _checked_reduction("l1_loss", reduction)
+    refuse_bool("l1_loss", input, target)
+    pair = operands("l1_loss", tensor("l1_loss", input), tensor("l1_loss", target))
+    broadcast_shape("l1_loss", *(x.shape for x in pair))
+    d = abs(pair[0] - pair[1])
+    if reduction == "mean":
+        must_float("l1_loss", d)
+    return _reduced(d, reduction, d.size)
 
 
 def cross_entropy(input: Any, target: Any, *, ignore_index: int = -100, reduction: str = "mean", **options: Any) -> Any:

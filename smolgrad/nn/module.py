@@ -6,13 +6,14 @@ dicts (not through sets, which have no order), so a module is a plain object and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from reprlib import recursive_repr
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import versions
+from ..dtypes import float32, float64
 from ..primitives.operands import refuse
 from ..tensor import Tensor
 
@@ -31,9 +32,24 @@ class Parameter(Tensor):
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
 
+    def __reduce__(self) -> Any:
+        return type(self), (self.data, self.requires_grad)  # a copy has no gradient, as in PyTorch
+
+
+class Buffer(Tensor):
+    """A tensor that is a part of a module's state, but not learned: a copy of ``data``, of any dtype."""
+
+    __slots__ = ()
+
+    def __init__(self, data: Any):
+        super().__init__(data)
+
+    def __repr__(self) -> str:
+        return f"Buffer containing:\n{super().__repr__()}"
+
 
 # What a state dict holds, in the order in which each module lists it.
-_STATE: tuple[type[Tensor], ...] = (Parameter,)
+_STATE: tuple[type[Tensor], ...] = (Parameter, Buffer)
 
 
 class IncompatibleKeys(NamedTuple):
@@ -82,6 +98,24 @@ class Module:
         """The parameters of ``named_parameters``, each once."""
         return (p for _, p in self.named_parameters(recurse=recurse))
 
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Buffer]]:
+        """Each buffer with its name, as ``named_parameters`` has it."""
+        return self._named((Buffer,), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Buffer]:
+        """The buffers of ``named_buffers``, each once."""
+        return (b for _, b in self.named_buffers(recurse=recurse))
+
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+        """Let the attribute ``name`` be a buffer, a copy of ``tensor``, or None. One is always a part of the state."""
+        if not persistent:
+            raise NotImplementedError("register_buffer(): the option persistent=False of PyTorch's is not offered here")
+        if hasattr(self, name):
+            raise KeyError(f"register_buffer(): {type(self).__name__} has an attribute {name!r} already")
+        setattr(self, name, None if tensor is None else Buffer(tensor))
+
     def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
         """The module itself, named ``prefix``, and all modules below, each before those that it holds."""
         return ((name, x) for name, x in _walk(self, prefix, set(), remove_duplicate) if isinstance(x, Module))
@@ -115,17 +149,45 @@ class Module:
         """``train(False)``."""
         return self.train(False)
 
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Let all parameters require grad, or none; the module itself."""
+        for p in self.parameters():
+            p.requires_grad_(requires_grad)
+        return self
+
+    def float(self) -> Any:
+        """All floating parameters and buffers, and their gradients, in float32; the module itself."""
+        return self._cast(float32)
+
+    def double(self) -> Any:
+        """All floating parameters and buffers, and their gradients, in float64; the module itself."""
+        return self._cast(float64)
+
+    def _cast(self, dtype: np.dtype[Any]) -> Any:
+        for _, x in self._named(_STATE):
+            if x.dtype.kind == "f" and x.dtype != dtype:
+                x._data = x.data.astype(dtype)
+                versions.stamp(x._data)  # what was recorded with the old array is not swept with the new one
+                x._grad = None if x.grad is None else x.grad.detach().to(dtype)
+        return self
+
+    def apply(self, function: Callable[[Module], Any]) -> Any:
+        """Call ``function`` on all modules, each after those below it; the module itself."""
+        for module in reversed(list(self.modules())):
+            function(module)
+        return self
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the parameters' gradients, or fill them with zeros where not ``set_to_none``."""
         clear_grads(self.parameters(), set_to_none)
 
     def state_dict(self, **options: Any) -> dict[str, Tensor]:
-        """A copy of every parameter by its name; one that is held in several places comes under each of its names."""
+        """A copy of each parameter and buffer by name; one that is held in several places comes under all its names."""
         refuse("state_dict", asked(options), "destination prefix keep_vars")
         return {name: x.detach().clone() for name, x in self._named(_STATE, remove_duplicate=False)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, **options: Any) -> IncompatibleKeys:
-        """Copy the tensors or arrays of ``state_dict`` into the parameters of those names.
+        """Copy the tensors or arrays of ``state_dict`` into the parameters and buffers of those names.
 
         RuntimeError, before anything has changed, for a shape or dtype that is not the parameter's (nothing is
         broadcast or cast), for two values for one parameter, and, where ``strict``, for names missing or unexpected.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from hypothesis import strategies as st
 
 from ..entry import Call, Domain, ErrorInput, OpSpec
@@ -81,6 +82,73 @@ def _with_lanes(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
     return op(xs[0], others.pop("normalized_shape"), *xs[1:], **others)
 
 
+@st.composite
+def by_channel(draw: Any) -> Call:
+    """(N, C, ...) in training, and a weight, a weight and a bias, or neither."""
+    channels, n = draw(st.integers(1, 3)), draw(st.integers(2, 3))
+    rest = draw(shapes.shapes(max_dims=2, max_side=2))
+    params = {"running_mean": None, "running_var": None, "training": True, "eps": draw(st.sampled_from([1e-5, 0.5]))}
+    return Call(((n, channels, *rest), *[(channels,)] * draw(st.integers(0, 2))), params)
+
+
+def _by_channel(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
+    others = dict(params)
+    return op(xs[0], others.pop("running_mean"), others.pop("running_var"), *xs[1:], **others)
+
+
+@st.composite
+def convolutions(draw: Any, axes: int) -> Call:
+    """An input with or without a batch, a kernel that fits into it, and a bias or none."""
+    kernel, dilation, padding, extra = (draw(st.tuples(*[st.integers(low, 2)] * axes)) for low in (1, 1, 0, 0))
+    sides = tuple(
+        max(1, d * (k - 1) + 1 - 2 * p) + e for k, d, p, e in zip(kernel, dilation, padding, extra, strict=True)
+    )
+    channels, out = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    batch = draw(st.sampled_from([(), (1,), (2,)]))
+    bias = [(out,)] if draw(st.booleans()) else []
+    stride = draw(st.integers(1, 2))
+    params = {"stride": stride, "padding": padding if axes > 1 else padding[0], "dilation": dilation}
+    return Call(((*batch, channels, *sides), (out, channels, *kernel), *bias), params)
+
+
+@st.composite
+def pools(draw: Any) -> Call:
+    """Windows that overlap or leave gaps, and reach over the edge by at most half of their size."""
+    kernel = draw(st.tuples(st.integers(1, 2), st.integers(1, 3)))
+    padding = tuple(draw(st.integers(0, k // 2)) for k in kernel)
+    sides = tuple(k + draw(st.integers(0, 1)) for k in kernel)
+    params = {"kernel_size": kernel, "stride": draw(st.sampled_from([None, 1, 2])), "padding": padding}
+    return Call(((*draw(st.sampled_from([(1,), (2,), (1, 1), (1, 2)])), *sides),), params)
+
+
+def _attention_by_formula(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, is_causal: bool = False, scale: float | None = None
+) -> Any:
+    """The formula in PyTorch's ops. Its own op scales query and key apart, and so overflows elsewhere, and its fused
+    kernel has no second derivative; tests/regressions/test_modules.py compares with that."""
+    scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, -torch.inf)
+    return torch.softmax(scores, -1) @ value
+
+
+@st.composite
+def attentions(draw: Any) -> Call:
+    """Queries, keys and values with a batch, masked in one way or another; each query sees the first key."""
+    batch = draw(shapes.shapes(max_dims=2, max_side=2))
+    length, keys, width, out = (draw(st.integers(1, 3)) for _ in range(4))
+    kind = draw(st.sampled_from(["none", "causal", "bools"]))
+    mask = None
+    if kind == "bools":
+        mask = np.array(draw(st.lists(st.booleans(), min_size=length * keys, max_size=length * keys)), bool)
+        mask = mask.reshape(length, keys)
+        mask[:, 0] = True
+    params = {"attn_mask": mask, "is_causal": kind == "causal", "scale": draw(st.sampled_from([None, 0.5]))}
+    return Call(((*batch, length, width), (*batch, keys, width), (*batch, keys, out)), params)
+
+
 NO_METHOD = (replace(NOT_A_TENSOR[0], theirs=AttributeError),)
 TARGETS = np.array([0, 1])
 
@@ -141,6 +209,102 @@ SPECS = [
             ),
             ErrorInput(((2, 3),), {"normalized_shape": ()}, RuntimeError, r"normalized_shape"),
             ErrorInput(((2, 3), (2,)), {"normalized_shape": (3,)}, RuntimeError, r"must have shape \(3,\), got \(2,\)"),
+        ),
+    ),
+    OpSpec(
+        "functional.rms_norm",
+        st.builds(
+            lambda call, eps, weighted: Call(
+                call.shapes[: 1 + weighted], {"normalized_shape": call.params["normalized_shape"], "eps": eps}
+            ),
+            normalised(),
+            st.sampled_from([0.5, 1.0]),  # a smaller one makes the sign of a lane of one element steep at 0
+            st.booleans(),
+        ),
+        written=_with_lanes,
+        errors=(
+            ErrorInput(((2, 3),), {"normalized_shape": (2,)}, RuntimeError, r"must be the last sizes of the input"),
+            ErrorInput(((2, 3), (2,)), {"normalized_shape": (3,)}, RuntimeError, r"weight's shape, which is \(2,\)"),
+        ),
+    ),
+    OpSpec(
+        "functional.batch_norm",
+        by_channel(),
+        domain=(Domain(spread=1 / 4), Domain(), Domain()),
+        written=_by_channel,
+        errors=(
+            ErrorInput(
+                ((1, 2),), {"running_mean": None, "running_var": None, "training": True}, ValueError, r"more than one"
+            ),
+            ErrorInput(
+                ((2, 2), (3,)), {"running_mean": None, "running_var": None, "training": True}, RuntimeError, r"\(C,\)"
+            ),
+            ErrorInput(((2, 2),), {"running_mean": None, "running_var": None}, RuntimeError, r"unless training"),
+        ),
+    ),
+    OpSpec(
+        "functional.dropout",
+        elementwise(1, p=st.sampled_from([0.0, 1.0]), training=st.booleans()),  # without a draw: all or nothing
+        affine=True,
+        errors=(
+            ErrorInput(((2,),), {"p": 1.5}, ValueError, r"p must be in \[0, 1\], got 1.5"),
+            ErrorInput(((2,),), {"p": -0.5}, ValueError, r"p must be in"),
+        ),
+    ),
+    OpSpec("functional.silu", elementwise(), errors=NOT_A_TENSOR),
+    OpSpec(
+        "functional.gelu",
+        elementwise(1, approximate=st.sampled_from(["none", "tanh"])),
+        errors=(ErrorInput(((2,),), {"approximate": "exp"}, RuntimeError, r"approximate must be .* got 'exp'"),),
+    ),
+    OpSpec(
+        "functional.l1_loss",
+        st.builds(
+            lambda xs, reduction: Call(xs, {"reduction": reduction}), shapes.broadcastable(2, min_side=1), REDUCTIONS
+        ),
+        apart=True,
+        errors=(WRONG_REDUCTION, ErrorInput(((2,), (3,)), {}, RuntimeError, r"do not broadcast")),
+    ),
+    OpSpec(
+        "functional.conv1d",
+        convolutions(1),
+        affine=True,
+        errors=(
+            ErrorInput(((1, 2, 3), (1, 1, 2)), {}, RuntimeError, r"conv2d\(\): got shapes"),
+            ErrorInput(((3,), (1, 1, 2)), {}, RuntimeError, r"needs \(N, C, L\)"),
+        ),
+    ),
+    OpSpec(
+        "functional.conv2d",
+        convolutions(2),
+        affine=True,
+        errors=(
+            ErrorInput(((1, 2, 3, 3), (1, 1, 2, 2)), {}, RuntimeError, r"got shapes \(1, 2, 3, 3\) and \(1, 1, 2, 2\)"),
+            ErrorInput(((1, 1, 2, 2), (1, 1, 3, 3)), {}, RuntimeError, r"kernel of \(3, 3\) does not fit .*\(2, 2\)"),
+            ErrorInput(((1, 1, 2, 2), (1, 1, 1, 1)), {"stride": 0}, RuntimeError, r"stride must be"),
+        ),
+    ),
+    OpSpec(
+        "functional.max_pool2d",
+        pools(),
+        unique=True,
+        errors=(
+            ErrorInput(((1, 1, 2, 2),), {"kernel_size": 3}, RuntimeError, r"does not fit"),
+            ErrorInput(((1, 1, 4, 4),), {"kernel_size": 2, "padding": 2}, RuntimeError, r"at most half"),
+            ErrorInput(((4, 4),), {"kernel_size": 2}, RuntimeError, r"needs \(N, C, H, W\)"),
+        ),
+    ),
+    OpSpec(
+        "functional.scaled_dot_product_attention",
+        attentions(),
+        ref=_attention_by_formula,
+        errors=(
+            ErrorInput(
+                ((2, 2), (2, 2), (2, 2)),
+                {"attn_mask": np.ones((2, 2), bool), "is_causal": True},
+                RuntimeError,
+                r"is a mask itself",
+            ),
         ),
     ),
 ]

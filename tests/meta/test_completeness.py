@@ -41,6 +41,7 @@ NO_ENTRY = {
     **dict.fromkeys(("autograd", "func", "functional", "gradcheck", "graph", "nn", "optim", "scalar"), "a module"),
     **dict.fromkeys(("bool", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"), "a dtype"),
     **dict.fromkeys(("enable_grad", "no_grad", "is_grad_enabled", "grad", "manual_seed"), "no op, but about them"),
+    **dict.fromkeys(("get_rng_state", "set_rng_state", "save", "load"), "about state"),
     "result_type": "asks about dtypes",
     **dict.fromkeys(
         ("arange", "as_tensor", "eye", "from_numpy", "full", "ones", "ones_like", "tensor"), "makes a tensor"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import smolgrad
 from smolgrad import nn, optim
+from spec.oracles import pytorch
 
 # Each layer in both libraries, with PyTorch's arguments, and an input that it takes.
 LAYERS = {
@@ -25,8 +26,47 @@ LAYERS = {
     "LayerNorm over two axes": (([2, 3],), {"eps": 1e-3}, np.eye(6, dtype="float32").reshape(6, 2, 3)),
     "LayerNorm without bias": ((3,), {"bias": False}, np.eye(3, dtype="float32")),
     "LayerNorm without either": ((3,), {"elementwise_affine": False}, np.eye(3, dtype="float32")),
+    "Embedding with padding": ((5, 3, -2), {}, np.arange(5)),
+    "RMSNorm": ((3,), {}, np.eye(3, dtype="float32") + 1),
+    "RMSNorm over two axes": (([2, 3],), {"eps": 1e-3}, np.eye(6, dtype="float32").reshape(6, 2, 3)),
+    "RMSNorm without weight": ((3,), {"elementwise_affine": False}, np.eye(3, dtype="float32")),
+    "BatchNorm1d": ((3,), {}, np.eye(4, 3, dtype="float32")),
+    "BatchNorm1d of series": ((3,), {"momentum": 0.5}, np.eye(12, dtype="float32").reshape(6, 3, 8)),
+    "BatchNorm1d of averages": ((3,), {"momentum": None, "affine": False}, np.eye(4, 3, dtype="float32")),
+    "BatchNorm1d without bias": ((3,), {"bias": False}, np.eye(4, 3, dtype="float32")),
+    "BatchNorm1d without track": ((3,), {"track_running_stats": False}, np.eye(4, 3, dtype="float32")),
+    "Conv1d": ((2, 3, 2), {"stride": 2, "padding": 1}, np.ones((2, 2, 5), "float32")),
+    "Conv2d": ((2, 3, 2), {}, np.ones((2, 2, 3, 4), "float32")),
+    "Conv2d of unequal sides": (
+        (2, 3, (1, 2)),
+        {"padding": (1, 0), "dilation": 2, "bias": False},
+        np.ones((2, 3, 4), "float32"),
+    ),
+    "MaxPool2d": ((2,), {}, np.arange(16, dtype="float32").reshape(1, 4, 4)),
+    "MaxPool2d that overlaps": (((3, 2), 1), {"padding": 1}, np.arange(16, dtype="float32").reshape(1, 1, 4, 4)),
+    "Dropout": ((0.0,), {}, np.ones(3, "float32")),
+    "Flatten": ((), {}, np.ones((2, 3, 2), "float32")),
+    "Flatten from the front": ((0, 1), {}, np.ones((2, 3, 2), "float32")),
     "ReLU": ((), {}, np.ones(3, "float32")),
     "Tanh": ((), {}, np.ones(3, "float32")),
+    "Sigmoid": ((), {}, np.ones(3, "float32")),
+    "SiLU": ((), {}, np.ones(3, "float32")),
+    "GELU": ((), {}, np.ones(3, "float32")),
+    "GELU by tanh": (("tanh",), {}, np.ones(3, "float32")),
+    "Softmax": ((0,), {}, np.arange(3, dtype="float32")),
+    "LogSoftmax": ((-1,), {}, np.arange(3, dtype="float32")),
+}
+WITHOUT_PARAMETERS = {
+    "MaxPool2d",
+    "Dropout",
+    "Flatten",
+    "ReLU",
+    "Tanh",
+    "Sigmoid",
+    "SiLU",
+    "GELU",
+    "Softmax",
+    "LogSoftmax",
 }
 
 
@@ -169,7 +209,7 @@ def test_every_parameter_requires_grad_and_gets_one(row):
     made = layer(row)
     y = made(smolgrad.tensor(LAYERS[row][2]))
     if list(made.parameters()):
-        (y * y).sum().backward()
+        (y * y + y).sum().backward()
     assert all(isinstance(p, nn.Parameter) and p.requires_grad for p in made.parameters())
     assert all(p.grad is not None and p.grad.data.any() for p in made.parameters())
 
@@ -418,7 +458,7 @@ def test_initial_values_come_from_the_seed():
 @pytest.mark.parametrize("dtype", [None, "float32", "float64", smolgrad.float64])
 @pytest.mark.parametrize("row", LAYERS)
 def test_parameters_have_the_dtype_that_was_asked_for(row, dtype):
-    if row not in ("ReLU", "Tanh"):
+    if row.split()[0] not in WITHOUT_PARAMETERS:
         assert all(p.dtype == (dtype or "float32") for p in layer(row, dtype=dtype).parameters())
 
 
@@ -429,7 +469,20 @@ REFUSED = [
     (lambda: nn.Linear(2.0, 3), TypeError, "must be an integer"),
     (lambda: nn.Linear(-2, 3), RuntimeError, "must not be negative"),
     (lambda: nn.Linear(2, 3, dtype="float16"), TypeError, "float16"),
-    (lambda: nn.Embedding(2, 3, 0), NotImplementedError, "padding_idx"),
+    (lambda: nn.Embedding(2, 3, 2), AssertionError, "padding_idx 2 is out of range"),
+    (lambda: nn.BatchNorm1d(2)(smolgrad.ones(2)), ValueError, r"needs \(N, C\) or \(N, C, L\)"),
+    (lambda: nn.BatchNorm1d(2)(smolgrad.ones(1, 2)), ValueError, "more than one value a channel"),
+    (lambda: nn.Dropout(1.5), ValueError, "p must be in"),
+    (lambda: nn.Dropout(inplace=True), NotImplementedError, "inplace"),
+    (lambda: nn.Conv2d(2, 2, 1, groups=2), NotImplementedError, "groups"),
+    (lambda: nn.Conv2d(2, 2, 1, padding_mode="reflect"), NotImplementedError, "padding_mode"),
+    (lambda: nn.MaxPool2d(2, ceil_mode=True), NotImplementedError, "ceil_mode"),
+    (lambda: nn.MultiheadAttention(3, 2), ValueError, "2 heads cannot share 3"),
+    (lambda: nn.MultiheadAttention(2, 1)(*[smolgrad.ones(1, 1, 2)] * 3), NotImplementedError, "need_weights=False"),
+    (lambda: nn.ModuleList([smolgrad.relu]), TypeError, "needs modules, got function"),
+    (lambda: nn.ModuleDict({"keys": nn.ReLU()}), KeyError, "one of its methods"),
+    (lambda: nn.Linear(1, 1).register_buffer("weight", None), KeyError, "an attribute 'weight' already"),
+    (lambda: nn.Linear(1, 1).register_buffer("b", 0, persistent=False), NotImplementedError, "persistent"),
     (lambda: nn.Embedding(2, 3, max_norm=1.0), NotImplementedError, "max_norm"),
     (lambda: nn.Embedding(2, 3, sparse=True), NotImplementedError, "sparse"),
     (lambda: nn.Embedding(2, 3, scale_grad_by_freq=True), NotImplementedError, "scale_grad_by_freq"),
@@ -452,3 +505,156 @@ def test_options_that_are_off_are_no_options():
     nn.ReLU(inplace=False)
     nn.Embedding(2, 3, sparse=False, max_norm=None)
     small().load_state_dict(small().state_dict(keep_vars=False), assign=False)
+
+
+# --- buffers, dtypes, freezing ----------------------------------------------------------------------------------------
+
+
+def test_buffers_are_state_but_are_not_learned():
+    model, twin = (
+        nn.Sequential(nn.BatchNorm1d(2), nn.Linear(2, 1)),
+        torch.nn.Sequential(torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 1)),
+    )
+    assert list(model.state_dict()) == list(twin.state_dict())
+    assert [name for name, _ in model.named_buffers()] == [name for name, _ in twin.named_buffers()]
+    assert len(list(model.parameters())) == 4
+    assert next(model.buffers()) is model[0].running_mean
+    assert repr(model[0].num_batches_tracked) == "Buffer containing:\ntensor(0)"
+    model.register_buffer("scale", [2.0])
+    model.register_buffer("nothing", None)
+    assert next(iter(model.state_dict())) == "scale"
+    assert model.nothing is None
+
+
+@pytest.mark.parametrize("momentum", [0.3, None])
+def test_running_statistics_follow_the_batches_and_only_in_training(momentum):
+    model, twin = nn.BatchNorm1d(2, momentum=momentum), torch.nn.BatchNorm1d(2, momentum=momentum)
+    rng = np.random.default_rng(0)
+    for training in (True, True, False, True):
+        x = rng.normal(size=(3, 2)).astype("float32")
+        y, z = model.train(training)(smolgrad.tensor(x)), twin.train(training)(torch.tensor(x))
+        np.testing.assert_allclose(y.data, z.detach().numpy(), atol=1e-6)
+        for name, b in twin.named_buffers():
+            np.testing.assert_allclose(getattr(model, name).data, b.numpy(), rtol=1e-6)
+            assert getattr(model, name).dtype == b.numpy().dtype
+    assert model.num_batches_tracked.item() == 3
+
+
+def test_the_row_of_padding_gets_no_gradient():
+    table, theirs = nn.Embedding(4, 2, padding_idx=1, dtype="float64"), torch.nn.Embedding(4, 2, 1, dtype=torch.float64)
+    assert not table.weight.data[1].any()
+    rows = np.array([[1, 0, 3], [3, 1, 1]])
+    for x, y in ((table(smolgrad.tensor(rows)), table.weight), (theirs(torch.tensor(rows)), theirs.weight)):
+        (x * x + x).sum().backward()
+        assert not y.grad[1].any() if isinstance(y, torch.Tensor) else not y.grad.data[1].any()
+    with smolgrad.no_grad():
+        assert table(smolgrad.tensor(rows)).shape == (2, 3, 2)
+    with pytest.raises(RuntimeError, match="padding_idx 4 is out of range"):
+        smolgrad.functional.embedding(smolgrad.tensor([0]), table.weight, 4)
+
+
+def test_a_model_in_another_dtype_keeps_its_parameters():
+    model = nn.Sequential(nn.BatchNorm1d(2), nn.Linear(2, 1))
+    params = list(model.parameters())
+    model(smolgrad.randn(3, 2)).sum().backward()
+    y = (model[1].weight * model[1].weight).sum()
+    assert model.double() is model
+    assert all(p is q for p, q in zip(model.parameters(), params, strict=True))
+    assert {x.dtype.name for x in (*params, *(p.grad for p in params), model[0].running_mean)} == {"float64"}
+    assert model[0].num_batches_tracked.dtype == "int64"
+    with pytest.raises(RuntimeError, match="written in place"):
+        y.backward()
+    assert {p.dtype.name for p in model.float().parameters()} == {"float32"}
+    assert model(smolgrad.randn(3, 2)).dtype == "float32"
+
+
+def test_a_frozen_model_gets_no_gradients():
+    model = small()
+    assert model.requires_grad_(False) is model
+    assert not model(smolgrad.ones(1, 2)).requires_grad
+    model.requires_grad_()
+    assert all(p.requires_grad for p in model.parameters())
+
+
+def test_apply_reaches_what_is_below_first():
+    model, seen = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.Tanh())), []
+    model.apply(lambda module: seen.append(type(module).__name__))
+    assert seen == ["Tanh", "Sequential", "Linear", "Sequential"]
+
+
+def test_lists_and_dicts_of_modules_have_pytorchs_names():
+    def build(nn):
+        model = nn.ModuleList([nn.Linear(1, 2), nn.ReLU()])
+        model.append(nn.ModuleDict({"a": nn.Linear(2, 1), "b": nn.Tanh()}))
+        return model
+
+    model, twin = build(nn), build(torch.nn)
+    assert list(model.state_dict()) == list(twin.state_dict())
+    assert repr(model) == repr(twin)
+    assert len(model) == 3
+    assert list(model[1:].named_modules())[1][0] == "0"
+    assert model[-1]["a"] is next(iter(model[-1].values()))
+    assert list(model[-1]) == list(model[-1].keys()) == [name for name, _ in model[-1].items()] == ["a", "b"]
+    assert ("a" in model[-1], "c" in model[-1], len(model[-1])) == (True, False, 2)
+
+
+def test_dropout_keeps_and_scales_what_it_says_and_its_gradient_the_same():
+    # The mask of the backward pass must be that of the forward pass, and not a new draw.
+    smolgrad.manual_seed(0)
+    drop, x = nn.Dropout(0.25), smolgrad.ones(2000, requires_grad=True)
+    y = drop(x)
+    assert set(np.unique(y.data)) == {0, np.float32(1 / 0.75)}
+    assert np.mean(y.data == 0) == pytest.approx(0.25, abs=0.05)
+    (y * smolgrad.arange(2000.0)).sum().backward()
+    assert (x.grad.data == np.where(y.data == 0, 0, np.float32(1 / 0.75) * np.arange(2000, dtype="float32"))).all()
+    assert (drop(x).data != y.data).any()
+    assert (drop.eval()(x).data == 1).all()
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("mask", [None, "causal", "bools", "numbers"])
+def test_attention_of_several_heads_is_pytorchs(batch_first, mask):
+    ours = nn.MultiheadAttention(4, 2, batch_first=batch_first, dtype="float64")
+    theirs = pytorch.twin(ours)
+    rng = np.random.default_rng(0)
+    q, k = rng.normal(size=(3, 3, 4)), rng.normal(size=(3, 3, 4))
+    later = np.triu(np.ones((3, 3), bool), 1)
+    given = {"causal": later, "bools": later, "numbers": np.where(later, -0.5, 0.0)}.get(mask)
+    options = {"need_weights": False, "is_causal": mask == "causal"}
+    ys = [
+        module(make(q), make(k), make(k), attn_mask=None if given is None else make(given), **options)
+        for module, make in ((ours, smolgrad.tensor), (theirs, torch.tensor))
+    ]
+    assert ys[0][1] is ys[1][1] is None
+    np.testing.assert_allclose(ys[0][0].data, ys[1][0].detach().numpy(), rtol=1e-12)
+
+
+def test_evaluation_of_batch_norm_has_pytorchs_gradients():
+    model = nn.Sequential(nn.BatchNorm1d(2)).double()
+    model[0].running_mean.data, model[0].running_var.data = np.array([0.5, -1.0]), np.array([0.25, 4.0])
+    twin = pytorch.twin(model.eval())
+    values = np.random.default_rng(0).normal(size=(3, 2))
+    x, y = smolgrad.tensor(values, requires_grad=True), torch.tensor(values, requires_grad=True)
+    (model(x) ** 3).sum().backward()
+    (twin(y) ** 3).sum().backward()
+    np.testing.assert_allclose(x.grad.data, y.grad.numpy(), rtol=1e-12)
+    for p, q in zip(model.parameters(), twin.parameters(), strict=True):
+        np.testing.assert_allclose(p.grad.data, q.grad.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("row", LAYERS)
+def test_a_twin_and_back_again(row):
+    made = nn.Sequential(layer(row), nn.ModuleDict({"a": nn.ModuleList([layer(row)])})).double()
+    made[0].eval()
+    again = pytorch.back(pytorch.twin(made))
+    assert repr(again) == repr(made)
+    assert [m.training for m in again.modules()] == [m.training for m in made.modules()]
+    for (name, x), (other, y) in zip(made.state_dict().items(), again.state_dict().items(), strict=True):
+        assert name == other
+        assert x.dtype == y.dtype
+        assert (x.data == y.data).all()
+
+
+def test_a_class_of_ones_own_has_no_twin():
+    with pytest.raises(TypeError, match="Module has no twin"):
+        pytorch.twin(nn.Module())

@@ -78,6 +78,7 @@ def test_rates_follow_pytorchs(data):
         for library, step in libraries
     ]
     libraries[1][1].step()  # no gradients, no step: PyTorch warns of schedules that go first
+    largest = 0.5
     for lr in [None, *by_hand]:
         for (_, step), schedule in zip(libraries, made, strict=True):
             if lr is not None:
@@ -85,7 +86,9 @@ def test_rates_follow_pytorchs(data):
             for part in schedule:
                 part.step()
         found, wanted = (rates(step) for _, step in libraries)
-        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-17)  # what ends at 0 ends near it
+        # On the way to 0 a factor is 1 - 1 but for its rounding, which PyTorch lets go below 0 and smolgrad does not.
+        largest = max(largest, *wanted)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-15 * largest)
         assert [part.get_last_lr() for part in made[0]] == [pytest.approx(x.get_last_lr()) for x in made[1]]
 
 
@@ -190,15 +193,16 @@ def test_a_group_that_came_later_is_noticed():
 
 # --- clipping ---------------------------------------------------------------------------------------------------------
 
-SCALES = st.sampled_from([1.0, None, 0.0, 1e-9, 1e3, 1e-160, 1e160, np.inf, np.nan])
+SCALES = st.sampled_from([1.0, 0.0, 1e-9, 1e3, 1e-160, 1e160, np.inf, np.nan])
 SHAPES = st.sampled_from([(3,), (), (2, 3), (0,), (CHUNK + 1,)])
 
 
 @st.composite
 def gradients(draw):
-    """One to four gradients of different shapes and sizes, some of them None."""
+    """One to four gradients of different shapes and sizes, some of them None, but not the last: PyTorch needs one."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    drawn = draw(st.lists(st.tuples(SHAPES, SCALES), min_size=1, max_size=4))
+    drawn = draw(st.lists(st.tuples(SHAPES, SCALES | st.none()), max_size=3))
+    drawn.append(draw(st.tuples(SHAPES, SCALES)))
     return [(shape, None if scale is None else np.asarray(scale * rng.normal(size=shape))) for shape, scale in drawn]
 
 

@@ -1,0 +1,186 @@
+"""A training that stops and goes on in another process, some beside each other in threads, and one that is long."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import smolgrad
+from smolgrad import nn, optim
+
+# --- in another process -----------------------------------------------------------------------------------------------
+
+# A program of its own, so that nothing but the file goes from one process to the next.
+TRAINING = """
+import hashlib, itertools, sys
+import smolgrad
+from smolgrad import nn, optim
+from smolgrad.optim import lr_scheduler as lrs
+
+OPTIMIZERS = {
+    "SGD": lambda ps: optim.SGD(ps, lr=0.1),
+    "SGD with momentum": lambda ps: optim.SGD(ps, lr=0.1, momentum=0.9, dampening=0.5, weight_decay=0.1),
+    "nesterov": lambda ps: optim.SGD(ps, lr=0.1, momentum=0.9, nesterov=True),
+    "Adam": lambda ps: optim.Adam(ps, lr=0.1),
+    "amsgrad": lambda ps: optim.Adam(ps, lr=0.1, amsgrad=True, maximize=True),
+    "AdamW": lambda ps: optim.AdamW(ps, lr=0.1, betas=(0.5, 0.9)),
+}
+SCHEDULES = {
+    "LambdaLR": lambda o: lrs.LambdaLR(o, lambda n: 0.9**n),
+    "StepLR": lambda o: lrs.StepLR(o, 3),
+    "LinearLR": lambda o: lrs.LinearLR(o, 0.1, total_iters=6),
+    "CosineAnnealingLR": lambda o: lrs.CosineAnnealingLR(o, 5),
+    "SequentialLR": lambda o: lrs.SequentialLR(o, [lrs.LinearLR(o, 0.1, total_iters=4), lrs.StepLR(o, 2)], [5]),
+}
+
+def build(optimizer, schedule):
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Dropout(0.3), nn.Linear(4, 2))
+    step = OPTIMIZERS[optimizer](model.parameters())
+    return {"model": model, "step": step, "schedule": SCHEDULES[schedule](step)}
+
+def train(parts, steps):
+    for _ in range(steps):
+        loss = (parts["model"](smolgrad.randn(6, 3)) ** 2).sum()
+        parts["step"].zero_grad()
+        loss.backward()
+        parts["step"].step()
+        parts["schedule"].step()
+
+def digest(parts):
+    arrays = [x.data.tobytes() for x in parts["model"].state_dict().values()]
+    return hashlib.sha256(b"".join(arrays) + repr(parts["schedule"].get_last_lr()).encode()).hexdigest()
+
+folder, action = sys.argv[1:]
+for optimizer, schedule in itertools.product(OPTIMIZERS, SCHEDULES):
+    path = f"{folder}/{optimizer} {schedule}.npz"
+    smolgrad.manual_seed(7 if action == "stop" else 8)
+    parts = build(optimizer, schedule)
+    if action == "stop":
+        train(parts, 4)
+        smolgrad.save(path, {"random": smolgrad.get_rng_state(), **{k: p.state_dict() for k, p in parts.items()}})
+    else:
+        state = smolgrad.load(path)
+        smolgrad.set_rng_state(state["random"])
+        for name, part in parts.items():
+            part.load_state_dict(state[name])
+    train(parts, 5)
+    print(optimizer, schedule, digest(parts))
+"""
+
+
+def run(folder, action):
+    done = subprocess.run(
+        [sys.executable, "-c", TRAINING, str(folder), action], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_resumed_in_a_new_process_is_uninterrupted_to_the_bit(tmp_path):
+    # "stop" saves in the middle and trains on; "resume" begins with what was saved.
+    uninterrupted = run(tmp_path, "stop")
+    assert run(tmp_path, "resume") == uninterrupted
+    assert len({line.rpartition(" ")[2] for line in uninterrupted}) == len(uninterrupted) == 30  # no two alike
+
+
+# --- in threads -------------------------------------------------------------------------------------------------------
+
+
+def perceptron(seed, sizes=(4, 16, 3)):
+    smolgrad.manual_seed(seed)
+    return nn.Sequential(nn.Linear(*sizes[:2]), nn.Tanh(), nn.Linear(*sizes[1:])).double()
+
+
+def batch(rng, n=16):
+    return smolgrad.tensor(rng.normal(size=(n, 4))), smolgrad.tensor(rng.integers(3, size=n))
+
+
+def trained(model, seed, steps=150):
+    rng, step = np.random.default_rng(seed), optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        x, y = batch(rng)
+        loss = smolgrad.functional.cross_entropy(model(x), y)
+        step.zero_grad()
+        loss.backward()
+        step.step()
+    return [p.data.tobytes() for p in model.parameters()]
+
+
+def watched(model, seed, steps=150):
+    """The losses of a model under no_grad, which then trains."""
+    rng, losses = np.random.default_rng(seed), []
+    with smolgrad.no_grad():
+        for _ in range(steps):
+            x, y = batch(rng)
+            losses.append(smolgrad.functional.cross_entropy(model(x), y))
+            assert not losses[-1].requires_grad
+    return [loss.item() for loss in losses], trained(model, seed, steps)
+
+
+def test_threads_train_as_they_do_alone():
+    jobs = [(trained, 0), (watched, 1), (trained, 2)]
+    alone = [job(perceptron(seed), seed) for job, seed in jobs]
+    models = [perceptron(seed) for _, seed in jobs]
+    start, found = threading.Barrier(len(jobs)), {}
+
+    def work(i, job, seed):
+        start.wait()
+        found[i] = job(models[i], seed)
+
+    threads = [threading.Thread(target=work, args=(i, *job)) for i, job in enumerate(jobs)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # they change places in the middle of everything
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert [found.get(i) for i in range(len(jobs))] == alone
+
+
+# --- for long ---------------------------------------------------------------------------------------------------------
+
+LONG = """
+import gc, resource, sys, tracemalloc
+import numpy as np
+import smolgrad
+from smolgrad import nn, optim
+
+gc.disable()
+rng = smolgrad.manual_seed(0)
+model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+step = optim.AdamW(model.parameters(), lr=1e-3)
+x, y = rng.random((64, 64), dtype="float32"), rng.integers(10, size=64)
+
+def train(steps):
+    for _ in range(steps):
+        loss = smolgrad.functional.cross_entropy(model(smolgrad.tensor(x)), smolgrad.tensor(y))
+        step.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        step.step()
+
+train(100)
+most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+train(int(sys.argv[1]) - 700)  # by then NumPy's and Python's own caches of small blocks have filled, a little at a time
+tracemalloc.start()
+train(100)
+before = tracemalloc.get_traced_memory()[0]
+train(500)
+print(tracemalloc.get_traced_memory()[0] - before, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most) * 1024)
+"""
+
+
+@pytest.mark.everything
+def test_memory_is_flat_with_the_collector_off(pytestconfig):
+    steps = 10_000 if "everything" in pytestconfig.option.markexpr else 3_000
+    done = subprocess.run([sys.executable, "-c", LONG, str(steps)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    traced, resident = map(int, done.stdout.split())
+    print(f"{steps} steps: {traced} bytes more are traced at the end than 500 steps before, {resident} resident")
+    assert traced < 500 * 8  # not even a pointer a step
+    assert resident < 2**20
