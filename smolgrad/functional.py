@@ -406,7 +406,10 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean", **options: Any) ->
     refuse("l1_loss", options, "weight size_average reduce")
     _checked_reduction("l1_loss", reduction)
     refuse_bool("l1_loss", input, target)
-    pair = operands("l1_loss", tensor("l1_loss", input), tensor("l1_loss", target))
+    xs = [tensor("l1_loss", x) for x in (input, target)]
+    if xs[0].ndim or xs[1].ndim:  # the two are stretched first, so that a 0-d one counts in the promotion
+        xs = [x if x.ndim else unsqueeze(x, 0) for x in xs]
+    pair = operands("l1_loss", *xs)
     broadcast_shape("l1_loss", *(x.shape for x in pair))
     d = abs(pair[0] - pair[1])
     if reduction == "mean":
