@@ -10,10 +10,10 @@ import numpy as np
 from .autograd import Node, broadcast_shape
 from .primitives import fused
 from .primitives.elementwise import abs, erf, relu, sigmoid, sqrt, tanh, where
-from .primitives.indexing import getitem, setitem
+from .primitives.indexing import along, getitem, setitem
 from .primitives.linalg import matmul
 from .primitives.operands import axis, cast, integer, must_float, operands, refuse, refuse_bool, tensor
-from .primitives.reduction import max, mean, sum
+from .primitives.reduction import mean, sum
 from .primitives.shape import cat, clone, mT, permute, reshape, squeeze, stack, unsqueeze
 from .randomness import generator
 
@@ -269,7 +269,7 @@ def conv2d(
         shapes = " and ".join(str(x.shape) for x in xs)
         raise RuntimeError(f"conv2d(): got shapes {shapes}; it needs (N, C, H, W), (O, C, h, w) and, if any, (O,)")
     if x.ndim == 3:
-        return squeeze(conv2d(unsqueeze(x, 0), weight, bias, stride, padding, dilation), 0)
+        return clone(squeeze(conv2d(unsqueeze(x, 0), weight, bias, stride, padding, dilation), 0))
     stride, dilation = (_pair("conv2d", name, n, 1) for name, n in (("stride", stride), ("dilation", dilation)))
     x = _padded(x, _pair("conv2d", "padding", padding, 0), 0)
     parts = _windows("conv2d", x, w.shape[2:], stride, dilation)
@@ -277,7 +277,7 @@ def conv2d(
     columns = cat([reshape(part, n, w.shape[1], height * width) for part in parts], 1)  # (N, h·w·C, H'·W')
     rows = reshape(permute(w, 0, 2, 3, 1), w.shape[0], w.shape[1] * len(parts))
     y = reshape(matmul(rows, columns), n, w.shape[0], height, width)
-    return y if bias is None else y + reshape(xs[2], -1, 1, 1)
+    return clone(y) if bias is None else y + reshape(xs[2], -1, 1, 1)
 
 
 def conv1d(
@@ -291,7 +291,7 @@ def conv1d(
         n if isinstance(n, (tuple, list)) else (n,) for n in (stride, padding, dilation)
     )
     y = conv2d(unsqueeze(x, -2), unsqueeze(w, -2), bias, (1, stride), (0, padding), (1, dilation), groups)
-    return squeeze(y, -2)
+    return clone(squeeze(y, -2))
 
 
 def max_pool2d(
@@ -308,13 +308,24 @@ def max_pool2d(
     if x.ndim not in (3, 4):
         raise RuntimeError(f"max_pool2d(): needs (N, C, H, W) or (C, H, W), got shape {x.shape}")
     if x.ndim == 3:
-        return squeeze(max_pool2d(unsqueeze(x, 0), kernel_size, stride, padding, dilation), 0)
+        return clone(squeeze(max_pool2d(unsqueeze(x, 0), kernel_size, stride, padding, dilation), 0))
     kernel, dilation = (_pair("max_pool2d", *row, 1) for row in (("kernel_size", kernel_size), ("dilation", dilation)))
     stride, padding = _pair("max_pool2d", "stride", stride or kernel, 1), _pair("max_pool2d", "padding", padding, 0)
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
         raise RuntimeError(f"max_pool2d(): padding {padding} must be at most half of the kernel's size, {kernel}")
-    lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    return max(stack(_windows("max_pool2d", _padded(x, padding, lowest), kernel, stride, dilation), -1), -1).values
+    floating = x.dtype.kind == "f"
+    lowest = -np.inf if floating else np.iinfo(x.dtype).min
+
+    def windows(x: Any) -> list[Any]:
+        return _windows("max_pool2d", _padded(x, padding, lowest), kernel, stride, dilation)
+
+    # An infinity below zero that was given goes before one that pads, and the last NaN before all, as in PyTorch.
+    values = x._data if isinstance(x, Node) else x
+    rated = np.stack(windows(np.maximum(values, np.finfo(x.dtype).min) if floating else values), -1)
+    nan = np.isnan(rated)
+    last = rated.shape[-1] - 1 - np.argmax(nan[..., ::-1], axis=-1, keepdims=True)
+    indices = np.where(nan.any(axis=-1, keepdims=True), last, np.argmax(rated, axis=-1, keepdims=True))
+    return clone(squeeze(along(stack(windows(x), -1), indices, 4), -1))
 
 
 # --- attention --------------------------------------------------------------------------------------------------------

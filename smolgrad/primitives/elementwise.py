@@ -19,7 +19,7 @@ __all__ = [
     "eq", "erf", "exp", "expm1", "floor", "frac", "ge", "gt", "isfinite", "isinf",
     "isnan", "le", "lerp", "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not", "logical_or",
     "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "pow", "reciprocal",
-    "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh",
+    "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "sub", "tanh",
     "trunc", "where",
 ]  # fmt: skip
 
@@ -186,7 +186,6 @@ reciprocal = _unary("reciprocal", lambda x: 1 / x, lambda g, y, _x: -g * (y * y)
 square = _unary("square", np.square, lambda g, _y, x: g * (2 * x), "The square of each element.", take=_number_or_bool)
 sin = _unary("sin", np.sin, lambda g, _y, x: g * cos(x), "The sine of each element, in radians.")
 cos: Any = _unary("cos", np.cos, lambda g, _y, x: g * -sin(x), "The cosine of each element, in radians.")
-tan = _unary("tan", np.tan, lambda g, y, _x: g * (1 + y * y), "The tangent of each element, in radians.")
 asin = _unary("asin", np.arcsin, lambda g, _y, x: g * rsqrt(1 - x * x), "The inverse sine; NaN outside [-1, 1].")
 acos = _unary("acos", np.arccos, lambda g, _y, x: g * -rsqrt(1 - x * x), "The inverse cosine; NaN outside [-1, 1].")
 atan = _unary("atan", np.arctan, lambda g, _y, x: g / (x * x + 1), "The inverse tangent of each element.")

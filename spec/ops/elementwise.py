@@ -129,10 +129,9 @@ SPECS = [
         OpSpec(name, elementwise(), errors=NOT_A_TENSOR)
         for name in ("square", "sin", "cos", "atan", "sinh", "cosh", "tanh", "sigmoid", "erf")
     ),
-    OpSpec("tan", elementwise(), domain=Domain(low=-1, high=1), errors=NOT_A_TENSOR),
     OpSpec("asin", elementwise(), domain=Domain(low=-3 / 4, high=3 / 4), errors=NOT_A_TENSOR),
     OpSpec("acos", elementwise(), domain=Domain(low=-3 / 4, high=3 / 4), errors=NOT_A_TENSOR),
-    OpSpec("atan2", elementwise(2), domain=(NOT_ZERO, Domain()), errors=BOTH_TENSORS),
+    OpSpec("atan2", elementwise(2), domain=(POSITIVE, Domain()), errors=BOTH_TENSORS),
     OpSpec("logaddexp", elementwise(2), errors=(*BOTH_TENSORS, NO_INTEGERS)),
     *(
         OpSpec(name, elementwise(), domain=domain, constant=True, errors=NO_BOOLS)

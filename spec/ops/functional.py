@@ -298,13 +298,6 @@ SPECS = [
         "functional.scaled_dot_product_attention",
         attentions(),
         ref=_attention_by_formula,
-        errors=(
-            ErrorInput(
-                ((2, 2), (2, 2), (2, 2)),
-                {"attn_mask": np.ones((2, 2), bool), "is_causal": True},
-                RuntimeError,
-                r"is a mask itself",
-            ),
-        ),
+        errors=(ErrorInput(((2, 3), (2, 2), (2, 2)), {}, RuntimeError, r"do not fit"),),
     ),
 ]

@@ -97,6 +97,12 @@ DIFFERENCES = (
         "dim=None reduces everything in every reduction",
     ),
     Difference(
+        ("functional.dropout",),
+        lambda xs, params: not params.get("training", True) or params.get("p") == 0,
+        lambda _op, x, **params: x.clone(),
+        "with nothing to drop it is a new tensor, not its input itself",
+    ),
+    Difference(
         ("max",),
         lambda xs, params: params.get("dim", 0) is None,
         lambda _op, x, dim: torch.amax(x),
@@ -145,6 +151,7 @@ DIFFERENCES = (
 STRICTER = {
     "matmul": "PyTorch does not look at dtypes where there is nothing to multiply",
     "functional.linear": "PyTorch multiplies bools for some shapes and not for others",
+    **dict.fromkeys(("functional.conv1d", "functional.conv2d"), "PyTorch convolves integers, here floats alone"),
     "lerp": "PyTorch promotes a weight of no dimensions, and looks at no dtype where there is no element",
     **dict.fromkeys(
         ("functional.softmax", "functional.log_softmax"), "PyTorch does not look at dtypes where there is no element"
@@ -209,6 +216,13 @@ REFUSALS = (
             isinstance(step, Write) and any(run.memory[i] == run.memory[step.inputs[0]] for i in step.inputs[1:])
         ),
         "what is written may lie in the memory that it is written to: it is copied first",
+    ),
+    Refusal(
+        False,
+        lambda run, step: (
+            isinstance(step, Write) and len({run.array(i).dtype for i in step.inputs}) > 1 and "index" in step.params
+        ),
+        "what is written is cast, where index arrays name the place as elsewhere",
     ),
     *(
         Refusal(

@@ -124,7 +124,12 @@ def test_what_is_refused_here_alone() -> None:
     assert torch.lerp(*map(torch.tensor, (single, single, double))).dtype == torch.float32
     with pytest.raises(RuntimeError, match="one dtype"):
         smolgrad.lerp(*map(smolgrad.tensor, (single, single, double)))
-    assert sorted(STRICTER) == ["functional.linear", "functional.log_softmax", "functional.softmax", "lerp", "matmul"]
+    integers = np.ones((1, 2), "int8"), np.ones((1, 1, 2), "int8")
+    assert torch.nn.functional.conv1d(*map(torch.tensor, integers)).dtype == torch.int8
+    with pytest.raises(RuntimeError, match="needs a floating dtype"):
+        smolgrad.functional.conv1d(*map(smolgrad.tensor, integers))
+    functional = ["conv1d", "conv2d", "linear", "log_softmax", "softmax"]
+    assert sorted(STRICTER) == [*(f"functional.{name}" for name in functional), "lerp", "matmul"]
 
 
 def test_a_gradient_is_never_the_callers_cotangent() -> None:
@@ -170,6 +175,7 @@ def test_every_row_has_a_test_here() -> None:
         "getitem",
         "setitem",
         "pow",
+        "functional.dropout",
         "functional.layer_norm",
         "functional.embedding",
     }
@@ -224,6 +230,11 @@ def _the_output_of_a_division_is_written(m: Any) -> None:
     y.sum().backward()
 
 
+def _another_dtype_is_written_by_number(m: Any) -> None:
+    x = m.tensor([0.0, 0.0], dtype=m.float64)
+    x[[0]] = m.tensor([1.0], dtype=m.float32)
+
+
 def _the_numerator_of_a_division_is_written(m: Any) -> None:
     x = _leaf(m, 1.0) * 2
     y = x / _leaf(m, 2.0)
@@ -237,13 +248,14 @@ REFUSED = [
     _a_view_is_used_after_its_base_was_written,
     _a_graph_whose_ops_save_nothing_is_swept_twice,
     _a_tensor_is_written_from_its_own_memory,
+    _another_dtype_is_written_by_number,
     _the_output_of_a_division_is_written,
     _the_numerator_of_a_division_is_written,
 ]
 
 
 @pytest.mark.parametrize(
-    ("row", "program"), zip(REFUSALS, REFUSED, strict=True), ids=lambda x: getattr(x, "reason", "")
+    ("row", "program"), list(zip(REFUSALS, REFUSED, strict=True)), ids=lambda x: getattr(x, "reason", "")
 )
 def test_a_row_of_refusals_is_refused_by_one_engine(row: Refusal, program: Callable[[Any], object]) -> None:
     assert refuses(program, smolgrad) is row.here
@@ -303,9 +315,15 @@ def test_a_view_keeps_its_record_where_its_base_is_written_under_no_grad() -> No
     assert gradient(torch) is None
 
 
-def test_an_op_with_nothing_to_do_makes_a_new_tensor() -> None:
+@pytest.mark.parametrize("op", ["flatten", "dropout"])
+def test_an_op_with_nothing_to_do_makes_a_new_tensor(op: str) -> None:
     def same(m: Any) -> bool:
         x = m.tensor([1.0])
-        return m.flatten(x) is x
+        y = (
+            m.flatten(x)
+            if op == "flatten"
+            else (smolgrad.functional if m is smolgrad else torch.nn.functional).dropout(x, training=False)
+        )
+        return y is x or (op == "dropout" and y.add_(1).item() == x.item())
 
     assert {name: same(m) for name, m in ENGINES.items()} == {"smolgrad": False, "torch": True}
