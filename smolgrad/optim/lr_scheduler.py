@@ -224,6 +224,7 @@ class SequentialLR(LRScheduler):
         self.last_epoch, self._last_lr = epoch, schedule.get_last_lr()
 
     def state_dict(self) -> dict[str, Any]:
+        """Whose turn it is and the rates that were set last, with the states of the schedules in a row."""
         return super().state_dict() | {"_schedulers": [schedule.state_dict() for schedule in self._schedulers]}
 
     def _load(self, state: Mapping[str, Any]) -> None:

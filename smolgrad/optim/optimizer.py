@@ -197,5 +197,6 @@ def _listed(params: Any) -> list[Any]:
 
 
 def in_range(group: dict[str, Any], name: str, low: float = 0.0) -> None:
+    """ValueError where the option ``name`` of ``group`` is less than ``low``, infinite or NaN."""
     if not low <= group[name] or not math.isfinite(group[name]):
         raise ValueError(f"{name} must be finite and at least {low}, got {group[name]}")

@@ -247,7 +247,6 @@ OPTIONS = [
     (smolgrad.stack, ([V],), {"out": V}),
     (smolgrad.softmax, (V, 0), {"dtype": "float32"}),
     (smolgrad.log_softmax, (V, 0), {"dtype": "float32"}),
-    (F.embedding, (INTS, M), {"padding_idx": 0}),
     (F.embedding, (INTS, M), {"max_norm": 1.0}),
     (F.embedding, (INTS, M), {"norm_type": 1.0}),
     (F.embedding, (INTS, M), {"scale_grad_by_freq": True}),
