@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from hypothesis import strategies as st
 
 from ..entry import Call, Domain, ErrorInput, OpSpec
@@ -126,6 +125,8 @@ def _attention_by_formula(
 ) -> Any:
     """The formula in PyTorch's ops. Its own op scales query and key apart, and so overflows elsewhere, and its fused
     kernel has no second derivative; tests/regressions/test_modules.py compares with that."""
+    import torch  # here, so that the entries are listed without it
+
     scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
