@@ -51,7 +51,9 @@ def list_entries(_args: argparse.Namespace) -> int:
     """Every entry, one a line."""
     properties = catalogue.properties()
     count = Counter(spec.name for specs in properties.values() for spec in specs)
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, collapse_padding=True)
+    room = max(24, console.width - 56)  # for names: longer ones go on in the next line, so that the facts are told
+    part = re.compile(rf".{{1,{room}}}(?:$|(?<=[._]))")
     for title in ("op", "inputs", "facts", "rule in smolgrad/", "line", "props"):
         table.add_column(title, no_wrap=title != "facts", justify="right" if title in ("line", "props") else "left")
     home = ""
@@ -62,7 +64,12 @@ def list_entries(_args: argparse.Namespace) -> int:
             table.add_row(f"[bold]{file}[/bold]")
         rule = re.sub(r"smolgrad/|primitives/|\.py", "", catalogue.rule(spec))
         table.add_row(
-            spec.name, catalogue.inputs(spec), ", ".join(catalogue.facts(spec)), rule, line, str(count[spec.name])
+            "\n".join(part.findall(spec.name)),
+            catalogue.inputs(spec),
+            ", ".join(catalogue.facts(spec)),
+            rule,
+            line,
+            str(count[spec.name]),
         )
     console.print(table)
     console.print(f"{len(SPECS)} entries, {len(properties)} properties")

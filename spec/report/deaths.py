@@ -44,7 +44,7 @@ def _words(test: str) -> str:
 
 def table_of_named(results: Results) -> Table:
     """One line a named fault: what it is, who noticed it, after how much, and how small the shrunk example is."""
-    table = Table(box=None, pad_edge=False, expand=True)
+    table = Table(box=None, pad_edge=False, collapse_padding=True, expand=True)
     _columns(table, ("kind", "left"), ("tier", "right"), ("from", "left"), ("fault", "left"), ("op", "left"))
     _columns(table, ("ex", "right"), ("s", "right"), ("size", "right"), ("killed by", "left"))
     for trial, found in results:

@@ -35,9 +35,18 @@ def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_list_has_every_entry_in_80_columns(say: Any) -> None:
     printed = say("list")
-    rows = {line.split()[0]: line for line in printed.splitlines() if line.strip()}
+    lines = printed.splitlines()
+    inputs = lines[0].index("inputs")
+    rows: dict[str, str] = {}
+    for line in lines[1:]:
+        name, rest = line[:inputs].strip(), line[inputs:]
+        if not rest.startswith(" ") and rest:
+            rows[name] = line
+        elif name and not name.startswith("spec/"):  # a long name goes on in the next line
+            before, row = rows.popitem()
+            rows[before + name] = row
     assert {spec.name for spec in SPECS} <= rows.keys()
-    assert max(map(len, printed.splitlines())) <= 80
+    assert max(map(len, lines)) <= 80
     assert re.search(r"kink at 0 +elementwise:\d+ +\d+ +2\d$", rows["relu"])
 
 
@@ -60,7 +69,7 @@ def test_faults_are_planted_and_told_in_100_columns(say: Any) -> None:
     names = ["a_square_left_out", "slightly_off"]
     printed = say("faults", *names, "--op", "tanh", "--seed", "1", "-n", "1", width=100)
     assert max(map(len, printed.splitlines())) <= 100
-    assert re.search(r"FRM +1 +a square left out +tanh +\d+ +[\d.]+ +\d+ +vjp matches", printed)
+    assert re.search(r"FRM +1 +own +a square left out +tanh +\d+ +[\d.]+ +\d+ +vjp matches", printed)
     assert re.search(r"slightly off +1 +\d+ +0 ", printed)
     assert "2 of 2 faults dead" in printed
 
