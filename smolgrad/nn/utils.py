@@ -41,7 +41,8 @@ def clip_grad_norm_(
     grads = _gradients("clip_grad_norm_", parameters)
     dtype = np.result_type(*(g.dtype for g in grads)) if grads else float32
     with np.errstate(all="ignore"):
-        norm = dtype.type(_norm([_norm((chunk.astype(float) for (chunk,) in chunked(g)), power) for g in grads], power))
+        norms = [_norm((chunk.astype(float) for (chunk,) in chunked(g)), g.size, power) for g in grads]
+        norm = dtype.type(_norm(norms, len(norms), power))
         if error_if_nonfinite and not np.isfinite(norm):
             raise RuntimeError(
                 f"clip_grad_norm_(): the gradients' norm of order {norm_type} is {norm}; nothing clipped"
@@ -74,10 +75,10 @@ def _gradients(op: str, parameters: Tensor | Iterable[Tensor]) -> list[np.ndarra
     return grads
 
 
-def _norm(parts: Iterable[Any], power: float) -> float:
-    """The norm of the numbers in ``parts``, arrays or numbers, as one vector."""
+def _norm(parts: Iterable[Any], count: int, power: float) -> float:
+    """The norm of the ``count`` numbers in ``parts``, arrays or numbers, as one vector."""
     sizes = (np.abs(part) for part in parts)
-    if math.isinf(power):
+    if math.isinf(power) or count == 1:  # of one number every norm is its size, though its power may overflow
         return float(np.max([0.0, *(np.max(x, initial=0) for x in sizes)]))
     total = np.sum([np.sum(x * x if power == 2 else x**power) for x in sizes])
     return float(np.sqrt(total) if power == 2 else total ** (1 / power))

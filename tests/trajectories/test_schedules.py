@@ -274,6 +274,14 @@ def test_squares_of_float32_do_not_overflow():
     assert p.grad.data.tolist() == pytest.approx([0.6, 0.8])
 
 
+@pytest.mark.parametrize("size", [1e160, 1e-161])
+def test_one_number_is_its_own_norm(size):
+    # Its square is inf, or a subnormal of few digits.
+    (p,) = with_gradient(-size)
+    assert nn.utils.clip_grad_norm_(p, 1.0).item() == size
+    assert p.grad.data == -(size * min(1.0, 1.0 / (size + 1e-6)))
+
+
 def test_a_norm_that_is_not_finite_may_be_an_error():
     p, q = with_gradient([1.0, np.inf], [2.0])
     with pytest.raises(RuntimeError, match="norm of order 2.0 is inf"):
