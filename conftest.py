@@ -26,7 +26,7 @@ ENGINES = {engine.name: engine for engine in (Smolgrad, PyTorch)}
 CI_SEED = 1
 
 # Every field is spelled out: Hypothesis has other defaults where it sees CI, and under them it would ignore a seed.
-for name, examples in {"dev": 50, "ci": 50, "nightly": 1000, "coverage": 5}.items():
+for name, examples in {"dev": 30, "ci": 30, "nightly": 1000, "coverage": 4}.items():
     settings.register_profile(
         name,
         max_examples=examples,

@@ -205,7 +205,7 @@ FAULTS = {
 def test_a_fault_is_found_and_shrinks_to_a_short_program(fault):
     plant, most = FAULTS[fault]
     light = settings(
-        max_examples=100, stateful_step_count=10, phases=(Phase.generate, Phase.shrink), database=None, deadline=None
+        max_examples=2000, stateful_step_count=10, phases=(Phase.generate, Phase.shrink), database=None, deadline=None
     )
     with plant(), pytest.raises(AssertionError) as failure:
         run_state_machine_as_test(Machine, settings=light)
