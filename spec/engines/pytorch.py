@@ -71,7 +71,7 @@ class Oracle(PyTorch):
     def leaf(self, array: np.ndarray) -> Any:
         # A leaf's gradient may be a cotangent, to which the next sweep would add, or a ZeroTensor, to which none can.
         tensor = super().leaf(array)
-        tensor.register_post_accumulate_grad_hook(lambda x: setattr(x, "grad", x.grad.clone()))
+        tensor.register_post_accumulate_grad_hook(lambda x: x.grad is None or setattr(x, "grad", x.grad.clone()))
         return tensor
 
     def grad(

@@ -23,6 +23,9 @@ EQUIVALENTS = (
     Equivalent(UNBROADCAST, "Tensor.__rpow__", "pow", "a base that is a number stretches nothing"),
     Equivalent(("swapped",), "Tensor.__pow__", "pow", "an exponent that is a number has no gradient to take the place"),
     Equivalent(
+        ("negated",), "functional.max_pool2d", "reshape", "an even number of them lies on the way: the signs cancel"
+    ),
+    Equivalent(
         ("alias_of_the_cotangent",),
         "functional.cross_entropy",
         "cross_entropy",
