@@ -347,7 +347,7 @@ def test_indices() -> None:
 
 
 def test_common_faults_of_indices_are_met_often() -> None:
-    # A run has some 50 examples: what a scatter gets wrong must come more than once among them.
+    # A run has some thirty examples: what a scatter gets wrong must come more than once among them.
     count = {"repeats": 0, "both signs": 0, "split": 0}
 
     def see(index: Any) -> None:
