@@ -200,7 +200,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, **options
     padding = rows == padding_idx % table.shape[0]
     if not padding.any() or not isinstance(y, Node):
         return y
-    return where(padding[..., None], y.detach(), y)  # type: ignore[attr-defined]
+    return where(padding[..., None], y.detach(), y)  # type: ignore[attr-defined]  # an array
 
 
 def _integers(op: str, x: Any) -> np.ndarray:

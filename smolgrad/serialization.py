@@ -49,7 +49,7 @@ def save(path: str | os.PathLike[str], state: Any) -> None:
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
         with open(draft, "xb") as file:
-            np.savez(file, structure=np.frombuffer(text.encode(), np.uint8), **members)  # type: ignore[arg-type]
+            np.savez(file, structure=np.frombuffer(text.encode(), np.uint8), **members)  # type: ignore[arg-type]  # a file will do
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)

@@ -181,7 +181,7 @@ class BatchNorm1d(Module):
             self.eps,
         )
         if moving:
-            self.num_batches_tracked.data += 1  # type: ignore[union-attr]
+            self.num_batches_tracked.data += 1  # type: ignore[union-attr]  # tracked: it is not None
         return y
 
     def extra_repr(self) -> str:
