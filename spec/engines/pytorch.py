@@ -54,6 +54,11 @@ class PyTorch:
         return torch.no_grad()
 
 
+def _own_gradient(leaf: torch.Tensor) -> None:
+    if leaf.grad is not None:
+        leaf.grad = leaf.grad.clone()
+
+
 class Oracle(PyTorch):
     """PyTorch, where a program runs on: what a gradient or a constant is there does not depend on how it was made."""
 
@@ -71,7 +76,7 @@ class Oracle(PyTorch):
     def leaf(self, array: np.ndarray) -> Any:
         # A leaf's gradient may be a cotangent, to which the next sweep would add, or a ZeroTensor, to which none can.
         tensor = super().leaf(array)
-        tensor.register_post_accumulate_grad_hook(lambda x: x.grad is None or setattr(x, "grad", x.grad.clone()))
+        tensor.register_post_accumulate_grad_hook(_own_gradient)
         return tensor
 
     def grad(
