@@ -534,7 +534,7 @@ def backward(
 def _deposit(leaf: Node, gradient: Any) -> None:
     so_far = leaf._grad
     if so_far is None:
-        leaf._grad = gradient if isinstance(gradient, Node) else wrap(gradient)  # type: ignore[assignment]  # a Tensor
+        leaf._grad = cast("Tensor", gradient if isinstance(gradient, Node) else wrap(gradient))
     elif isinstance(gradient, Node) or so_far._requires_grad or not so_far._data.flags.writeable:
         with enable_grad():
             leaf._grad = so_far + gradient

@@ -197,10 +197,10 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, **options
         return y
     if not -table.shape[0] <= integer("embedding", "padding_idx", padding_idx) < table.shape[0]:
         raise RuntimeError(f"embedding(): padding_idx {padding_idx} is out of range; there are {table.shape[0]} rows")
-    padding = rows == padding_idx % table.shape[0]
-    if not padding.any() or not isinstance(y, Node):
+    padding = np.equal(rows, padding_idx % table.shape[0])
+    if not padding.any() or not isinstance(table, Node):
         return y
-    return where(padding[..., None], y.detach(), y)  # type: ignore[attr-defined]  # an array
+    return where(padding[..., None], y.detach(), y)
 
 
 def _integers(op: str, x: Any) -> np.ndarray:

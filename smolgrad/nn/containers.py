@@ -9,19 +9,23 @@ from typing import Any
 from .module import Module, children
 
 
-class Sequential(Module):
-    """Modules one after the other: ``Sequential(a, b)(x)`` is ``b(a(x))``. An OrderedDict gives them names."""
-
-    def __init__(self, *modules: Any):
-        named = len(modules) == 1 and isinstance(modules[0], OrderedDict)
-        for name, module in modules[0].items() if named else enumerate(modules):
-            setattr(self, str(name), _module("Sequential", module))
+class _Members(Module):
+    """A module that holds others by name, in order."""
 
     def __len__(self) -> int:
         return len(list(children(self)))
 
     def __iter__(self) -> Iterator[Module]:
         return (module for _, module in children(self))
+
+
+class Sequential(_Members):
+    """Modules one after the other: ``Sequential(a, b)(x)`` is ``b(a(x))``. An OrderedDict gives them names."""
+
+    def __init__(self, *modules: Any):
+        named = len(modules) == 1 and isinstance(modules[0], OrderedDict)
+        for name, module in modules[0].items() if named else enumerate(modules):
+            setattr(self, str(name), _module("Sequential", module))
 
     def __getitem__(self, index: int | slice) -> Any:
         """One module, or a Sequential of the same modules under the same names. IndexError where there is none."""
@@ -35,7 +39,7 @@ class Sequential(Module):
         return input
 
 
-class ModuleList(Module):
+class ModuleList(_Members):
     """A list of modules, named by their places. A plain list is found as well; this one has PyTorch's names for it."""
 
     def __init__(self, modules: Iterable[Module] = ()):
@@ -50,12 +54,6 @@ class ModuleList(Module):
         for i, module in enumerate(modules, start=len(self)):
             setattr(self, str(i), _module("ModuleList", module))
         return self
-
-    def __len__(self) -> int:
-        return len(list(children(self)))
-
-    def __iter__(self) -> Iterator[Module]:
-        return (module for _, module in children(self))
 
     def __getitem__(self, index: int | slice) -> Any:
         """One module, or a ModuleList of some, numbered anew. IndexError where there is none."""

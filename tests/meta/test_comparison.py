@@ -17,16 +17,9 @@ from spec.oracles.finite_differences import Slope
 from spec.report import ledger
 from spec.report.failure import Counterexample
 
+pytestmark = pytest.mark.usefixtures("lines")
 ROOT = Path(__file__).parents[2]
 NAN, INF = np.nan, np.inf
-
-
-@pytest.fixture(autouse=True)
-def lines(monkeypatch: pytest.MonkeyPatch) -> dict[Any, ledger.Line]:
-    """A ledger of the test's own."""
-    fresh: dict[Any, ledger.Line] = {}
-    monkeypatch.setattr(ledger, "lines", fresh)
-    return fresh
 
 
 def case() -> Case:

@@ -20,17 +20,10 @@ from spec.ops import BY_NAME, SPECS
 from spec.report import catalogue, coverage, ledger
 from spec.report.conditions import CONDITIONS
 
+pytestmark = pytest.mark.usefixtures("lines")
 ENGINE = Smolgrad()
 NAMES = [f"{group}: {name}" for group, found in CONDITIONS.items() for name in found]
 NAN, INF = np.nan, np.inf
-
-
-@pytest.fixture(autouse=True)
-def lines(monkeypatch: pytest.MonkeyPatch) -> dict[Any, ledger.Line]:
-    """A ledger of the test's own."""
-    fresh: dict[Any, ledger.Line] = {}
-    monkeypatch.setattr(ledger, "lines", fresh)
-    return fresh
 
 
 def case(op: str, *arrays: Any, cotangent: Any = None, **params: Any) -> Case:
@@ -143,13 +136,14 @@ def test_a_function_is_asked_what_it_can_meet(name: str) -> None:
 
 def run(spec: OpSpec, examples: int = 60) -> None:
     """Cases of ``spec`` that are compared with themselves, under every property."""
+    properties = catalogue.properties()  # which imports the tests: Hypothesis wants none made within another
 
     @seed(0)
     @settings(**{**LIGHT, "max_examples": examples})
     @given(data=st.data())
     def look(data: st.DataObject) -> None:
         drawn = draw_case(data, ENGINE, spec)
-        for name, specs in catalogue.properties().items():
+        for name, specs in properties.items():
             if BY_NAME[spec.name] in specs:
                 with ledger.during(spec.name, name):
                     drawn.require(True, "a case")
