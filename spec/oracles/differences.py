@@ -153,8 +153,10 @@ STRICTER = {
     "functional.linear": "PyTorch multiplies bools for some shapes and not for others",
     **dict.fromkeys(("functional.conv1d", "functional.conv2d"), "PyTorch convolves integers, here floats alone"),
     "lerp": "PyTorch promotes a weight of no dimensions, and looks at no dtype where there is no element",
+    "functional.scaled_dot_product_attention": "the formula, in PyTorch's ops, takes integers as query and key",
     **dict.fromkeys(
-        ("functional.softmax", "functional.log_softmax"), "PyTorch does not look at dtypes where there is no element"
+        ("functional.softmax", "functional.log_softmax", "functional.batch_norm"),
+        "PyTorch does not look at dtypes where there is no element",
     ),
 }
 

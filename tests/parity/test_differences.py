@@ -128,7 +128,17 @@ def test_what_is_refused_here_alone() -> None:
     assert torch.nn.functional.conv1d(*map(torch.tensor, integers)).dtype == torch.int8
     with pytest.raises(RuntimeError, match="needs a floating dtype"):
         smolgrad.functional.conv1d(*map(smolgrad.tensor, integers))
-    functional = ["conv1d", "conv2d", "linear", "log_softmax", "softmax"]
+    nothing = np.zeros((2, 1, 0), "int8")
+    assert torch.nn.functional.batch_norm(torch.tensor(nothing), None, None, training=True).dtype == torch.int8
+    with pytest.raises(NotImplementedError, match="needs a floating dtype"):
+        smolgrad.functional.batch_norm(smolgrad.tensor(nothing), None, None, training=True)
+    attention = BY_NAME["functional.scaled_dot_product_attention"]
+    one, real = np.ones((1, 1), "int8"), np.ones((1, 1), np.float32)
+    assert attention.ref is not None
+    assert attention.ref(*map(torch.tensor, (one, one, real))).dtype == torch.float32
+    with pytest.raises(RuntimeError, match="needs a floating dtype"):
+        smolgrad.functional.scaled_dot_product_attention(*map(smolgrad.tensor, (one, one, real)))
+    functional = ["batch_norm", "conv1d", "conv2d", "linear", "log_softmax", "scaled_dot_product_attention", "softmax"]
     assert sorted(STRICTER) == [*(f"functional.{name}" for name in functional), "lerp", "matmul"]
 
 
