@@ -77,6 +77,7 @@ class OpSpec:
     constant: bool = False  # piecewise constant: its outputs are bools or integers, or their slope is 0
     integer: bool = False  # its inputs hold integers or bools, and floats are refused
     written: Callable[[Any, Sequence[Any], dict[str, Any]], Any] = plainly  # how a call of it is written
+    seed: int | None = None  # of what it draws: each call drops the same elements, say
     errors: tuple[ErrorInput, ...] = ()
     ref: Callable[..., Any] | None = None  # the oracle, where it is not PyTorch's op of the same name
 

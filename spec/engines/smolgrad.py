@@ -20,6 +20,8 @@ class Smolgrad:
     name = "smolgrad"
 
     def call(self, spec: OpSpec, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+        if spec.seed is not None:
+            smolgrad.manual_seed(spec.seed)
         return spec.written(find(spec.name, smolgrad, smolgrad.Tensor), inputs, params)
 
     def leaf(self, array: np.ndarray) -> Any:

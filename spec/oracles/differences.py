@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..ops import BY_NAME
 from ..program import Backward, Call, Grad, Leaf, Run, Step, Write
 
 Asked = Callable[..., Any]
@@ -84,6 +85,12 @@ def _standardized(_op: Asked, x: Any, *affine: Any, normalized_shape: Any, eps: 
     return y
 
 
+def _dropped(op: Asked, x: Any, *, p: float, training: bool) -> Any:
+    op(x, p, training)  # refuses what it refuses
+    draws = np.random.default_rng(BY_NAME["functional.dropout"].seed).random(tuple(x.shape))
+    return x * (torch.tensor(draws >= p).to(x.dtype) * (1 / (1 - p)))
+
+
 _REDUCTIONS = ("sum", "mean", "amax", "amin", "var", "logsumexp")
 
 DIFFERENCES = (
@@ -144,6 +151,12 @@ DIFFERENCES = (
         lambda _op, weight, input: _one_hot(input, weight) @ weight,
         "PyTorch's second derivative raises where nothing is looked up, and for rows of no width",
     ),
+    Difference(
+        ("functional.dropout",),
+        lambda xs, params: params.get("training", True) and 0 < params["p"] < 1,
+        _dropped,
+        "PyTorch has a generator of its own, which draws other numbers; what is drawn here is NumPy's",
+    ),
 )
 
 
@@ -155,7 +168,7 @@ STRICTER = {
     "lerp": "PyTorch promotes a weight of no dimensions, and looks at no dtype where there is no element",
     "functional.scaled_dot_product_attention": "the formula, in PyTorch's ops, takes integers as query and key",
     **dict.fromkeys(
-        ("functional.softmax", "functional.log_softmax", "functional.batch_norm"),
+        ("functional.softmax", "functional.log_softmax", "functional.batch_norm", "functional.dropout"),
         "PyTorch does not look at dtypes where there is no element",
     ),
 }

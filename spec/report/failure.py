@@ -100,6 +100,8 @@ def program(case: Case, module: str) -> str:
     for x, array in zip(names, case.arrays, strict=True):
         lines.append(f"{x} = {tensor(array, module)}" + ".requires_grad_()" * (array.dtype.kind == "f"))
     inputs = [Source(x, lines, module) for x in names]
+    if case.spec.seed is not None:
+        lines.append(f"{module}.manual_seed({case.spec.seed})")
     lines += [f"y = {case.spec.written(op_source(case.spec.name, module, lines), inputs, case.params)!r}", "print(y)"]
     if outputs := _outputs_with_gradient(case):
         seeds = [tensor(w, module) for w in case.cotangents]

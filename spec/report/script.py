@@ -57,6 +57,8 @@ class _Scribe:
         statements: list[str] = []
         xs = [Source(x.name, statements, self.name) for x in inputs]
         text = repr(spec.written(op_source(spec.name, self.name, statements), xs, params))
+        if spec.seed is not None:
+            statements.append(f"{self.name}.manual_seed({spec.seed})")
         self._say(*statements)
         found: Any = None
         try:

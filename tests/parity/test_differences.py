@@ -108,6 +108,14 @@ def test_embedding_of_nothing_can_be_differentiated_twice() -> None:
     assert g is None or (g.data == 0).all()
 
 
+def test_dropout_draws_numpys_numbers() -> None:
+    kept = np.random.default_rng(5).random(64) >= 0.25
+    smolgrad.manual_seed(5)
+    torch.manual_seed(5)
+    assert (smolgrad.functional.dropout(smolgrad.ones(64), 0.25).data == kept / np.float32(0.75)).all()
+    assert (torch.nn.functional.dropout(torch.ones(64), 0.25).numpy() != kept / np.float32(0.75)).any()
+
+
 def test_what_is_refused_here_alone() -> None:
     mixed = np.zeros((0, 2, 2), np.float32), np.zeros((0, 2, 2))
     assert torch.matmul(*map(torch.tensor, mixed)).dtype == torch.float64
@@ -120,6 +128,9 @@ def test_what_is_refused_here_alone() -> None:
         assert getattr(torch.nn.functional, softmax.__name__)(torch.zeros(0, dtype=torch.int8), 0).dtype == torch.int8
         with pytest.raises(NotImplementedError, match="needs a floating dtype"):
             softmax(smolgrad.zeros(0, dtype="int8"), 0)
+    assert torch.nn.functional.dropout(torch.zeros(0, dtype=torch.int8)).shape == (0,)
+    with pytest.raises(RuntimeError, match="needs a floating dtype"):
+        smolgrad.functional.dropout(smolgrad.zeros(0, dtype="int8"))
     single, double = np.zeros(2, np.float32), np.zeros(())
     assert torch.lerp(*map(torch.tensor, (single, single, double))).dtype == torch.float32
     with pytest.raises(RuntimeError, match="one dtype"):
@@ -138,8 +149,8 @@ def test_what_is_refused_here_alone() -> None:
     assert attention.ref(*map(torch.tensor, (one, one, real))).dtype == torch.float32
     with pytest.raises(RuntimeError, match="needs a floating dtype"):
         smolgrad.functional.scaled_dot_product_attention(*map(smolgrad.tensor, (one, one, real)))
-    functional = ["batch_norm", "conv1d", "conv2d", "linear", "log_softmax", "scaled_dot_product_attention", "softmax"]
-    assert sorted(STRICTER) == [*(f"functional.{name}" for name in functional), "lerp", "matmul"]
+    functional = "batch_norm conv1d conv2d dropout linear log_softmax scaled_dot_product_attention softmax"
+    assert sorted(STRICTER) == [*(f"functional.{name}" for name in functional.split()), "lerp", "matmul"]
 
 
 def test_a_gradient_is_never_the_callers_cotangent() -> None:
