@@ -213,10 +213,10 @@ class Primitive:
             output = np.asarray(output)
         if not tensors:
             return output
+        if versions._recorded and _mode.enabled:
+            _refuse_rewritten(self.name, inputs)
         if not requires_grad or not _mode.enabled:
             return wrap(output)
-        if versions._recorded:
-            _refuse_rewritten(self.name, inputs)
         if arrays:  # the caller's, which may change before the backward pass
             inputs = tuple(wrap(x.copy()) if isinstance(x, ndarray) else x for x in inputs)
         if _mode.watched is not None:

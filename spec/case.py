@@ -20,6 +20,7 @@ from .oracles import finite_differences
 from .report import conditions, failure, ledger
 
 Votes = Mapping[str, Callable[[], Any]]
+DrawInputs = Callable[[values.Draw, OpSpec, Call], list[np.ndarray]]
 
 __tracebackhide__ = True  # a failure is told by its program; pytest leaves the comparing out of what it prints
 
@@ -42,6 +43,12 @@ class Case:
         """This case with some of its parts replaced."""
         return replace(self, **changes)
 
+    def copied(self) -> Case:
+        """This case with arrays of its own."""
+        return self.using(
+            arrays=tuple(a.copy() for a in self.arrays), cotangents=tuple(w.copy() for w in self.cotangents)
+        )
+
     @cached_property
     def conditions(self) -> frozenset[str]:
         """The rare conditions that this case meets."""
@@ -51,6 +58,27 @@ class Case:
     def numbers(self) -> list[list[Any]]:
         """The numbers of each input."""
         return [a.ravel().tolist() for a in self.arrays]
+
+    # --- its tensors --------------------------------------------------------------------------------------------------
+
+    def leaves(self) -> list[Any]:
+        """A leaf for each input."""
+        return [self.engine.leaf(a) for a in self.arrays]
+
+    def seeds(self) -> list[Any]:
+        """The cotangents as tensors."""
+        return [self.engine.constant(w) for w in self.cotangents]
+
+    def applied(self, inputs: Sequence[Any]) -> list[Any]:
+        """The floating outputs of the call on the tensors ``inputs``."""
+        return engines.floating(self.engine, engines.apply(self.engine, self.spec, inputs, self.params))
+
+    def swept(self, outputs: Sequence[Any], inputs: Sequence[Any], seeds: Sequence[Any]) -> list[np.ndarray]:
+        """The gradient of each of ``inputs``, for ``outputs`` weighted by ``seeds``."""
+        gradients = engines.gradients_of(self.engine, outputs, inputs, seeds)
+        return [self.engine.array(g) for g in gradients]
+
+    # --- its numbers --------------------------------------------------------------------------------------------------
 
     def outputs(self) -> list[np.ndarray]:
         """The outputs' values."""
@@ -65,11 +93,10 @@ class Case:
         """The outputs' values and each input's gradient, for the case's cotangents, from one call."""
         engine = self.engine
         with np.errstate(all="ignore"):
-            leaves = [engine.leaf(a) for a in self.arrays]
+            leaves = self.leaves()
             outputs = engines.apply(engine, self.spec, leaves, self.params)
-            seeds = [engine.constant(w) for w in self.cotangents]
-            gradients = engines.gradients_of(engine, engines.floating(engine, outputs), leaves, seeds)
-        return [engine.array(y) for y in outputs], [engine.array(g) for g in gradients]
+            gradients = self.swept(engines.floating(engine, outputs), leaves, self.seeds())
+        return [engine.array(y) for y in outputs], gradients
 
     def gradients(self) -> list[np.ndarray]:
         """Each input's gradient, for the case's cotangents."""
@@ -79,11 +106,9 @@ class Case:
         """The gradients of the gradients weighted by ``directions``: for each input, then for each cotangent."""
         engine = self.engine
         with np.errstate(all="ignore"):
-            leaves, seeds = [engine.leaf(a) for a in self.arrays], [engine.leaf(w) for w in self.cotangents]
-            outputs = engines.floating(engine, engines.apply(engine, self.spec, leaves, self.params))
-            first = engines.gradients_of(engine, outputs, leaves, seeds, create_graph=True)
-            second = engines.gradients_of(engine, first, [*leaves, *seeds], [engine.constant(v) for v in directions])
-        return [engine.array(g) for g in second]
+            leaves, seeds = self.leaves(), [engine.leaf(w) for w in self.cotangents]
+            first = engines.gradients_of(engine, self.applied(leaves), leaves, seeds, create_graph=True)
+            return self.swept(first, [*leaves, *seeds], [engine.constant(v) for v in directions])
 
     def slopes(self) -> list[finite_differences.Slope]:
         """The gradients by finite differences."""
@@ -175,10 +200,10 @@ def _ratio(error: Any, allowed: Any) -> np.ndarray:
     return np.divide(error, allowed, out=np.zeros(np.shape(error)), where=np.asarray(error != 0))
 
 
-def draw_case(data: st.DataObject, engine: Engine, spec: OpSpec, draw_inputs: Any = None) -> Case:
+def draw_case(data: st.DataObject, engine: Engine, spec: OpSpec, draw_inputs: DrawInputs = values.inputs) -> Case:
     """A case of ``spec`` in its domain; or elsewhere, where ``draw_inputs(draw, spec, call)`` says so."""
     call: Call = data.draw(spec.calls, label="call")
-    arrays = (draw_inputs or values.inputs)(data.draw, spec, call)
+    arrays = draw_inputs(data.draw, spec, call)
     case = Case(engine, spec, call.params, tuple(arrays))
     weights = tuple(data.draw(values.cotangents(y.shape), label="cotangent") for y in case.floating_outputs())
     return case.using(cotangents=weights)

@@ -1,9 +1,7 @@
-"""A test function is one property; it runs for each entry that it concerns."""
+"""A property is one function; it runs for each entry that it concerns, and shares its draws with others."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,29 +9,57 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from .case import Case, DrawInputs, draw_case
 from .entry import OpSpec
+from .generate import values
 from .ops import SPECS
 from .report import ledger
 
-PROPERTIES: dict[str, list[OpSpec]] = {}  # by the name of its test: the entries that a property runs for
+Check = Callable[[Case, st.DataObject], None]
+
+PROPERTIES: dict[str, list[OpSpec]] = {}  # by name: the entries that a property runs for
+SHARING: list[list[str]] = []  # the names of the properties that share one draw
 
 DIFFERENTIABLE = [spec for spec in SPECS if not spec.constant]
 
 
-def for_each(specs: Iterable[OpSpec]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make ``test(engine, spec, data)`` one property, run by Hypothesis for each of ``specs``."""
-    chosen = list(specs)
+class Properties:
+    """Properties that share a draw: each case that is drawn for an entry is held against all that concern it.
 
-    def decorate(test: Callable[..., None]) -> Callable[..., None]:
-        name = test.__name__.removeprefix("test_")
-        PROPERTIES[name] = chosen
+    To draw a case takes longer than to hold a property against it.
+    """
 
-        @functools.wraps(test)
-        def one_example(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
-            with ledger.during(spec.name, name):
-                test(engine, spec, data)
+    def __init__(self, inputs: DrawInputs = values.inputs):
+        self._inputs = inputs
+        self._checks: list[tuple[Check, set[str]]] = []
+        self._names: list[str] = []
+        SHARING.append(self._names)
 
-        assert list(inspect.signature(test).parameters) == ["engine", "spec", "data"], test
-        return pytest.mark.parametrize("spec", chosen, ids=lambda spec: spec.name)(given(data=st.data())(one_example))
+    def of(self, specs: Iterable[OpSpec]) -> Callable[[Check], Callable[..., None]]:
+        """Make ``check(case, data)`` a property of ``specs``. What is returned holds it alone against one entry."""
+        chosen = list(specs)
 
-    return decorate
+        def decorate(check: Check) -> Callable[..., None]:
+            PROPERTIES[check.__name__] = chosen
+            self._names.append(check.__name__)
+            self._checks.append((check, {spec.name for spec in chosen}))
+            return self._held(check.__name__, lambda _spec: [check])
+
+        return decorate
+
+    def test(self) -> Callable[..., None]:
+        """The test of them all, for pytest: one for each entry."""
+        checks = {spec.name: [check for check, names in self._checks if spec.name in names] for spec in SPECS}
+        concerned = [spec for spec in SPECS if checks[spec.name]]
+        test = self._held("example", lambda spec: checks[spec.name])
+        return pytest.mark.parametrize("spec", concerned, ids=lambda spec: spec.name)(test)
+
+    def _held(self, name: str, checks: Callable[[OpSpec], list[Check]]) -> Callable[..., None]:
+        def example(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
+            case = draw_case(data, engine, spec, self._inputs)
+            for check in checks(spec):
+                with ledger.during(spec.name, check.__name__):
+                    check(case.copied(), data)  # some write to what they get
+
+        example.__name__ = name
+        return given(data=st.data())(example)

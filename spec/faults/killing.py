@@ -197,8 +197,10 @@ def _drawing(test: Any, trial: _Trial, name: str, changes: dict[str, Any]) -> Ca
 
 def fails(test: Callable[..., Any], engine: Engine, spec: OpSpec, **changes: Any) -> bool:
     """Whether the property ``test`` fails for ``spec``, with few examples."""
-    name = f"{test.__name__.removeprefix('test_')}[{spec.name}]"
-    return run(name, test, [{"engine": engine, "spec": spec}], **{**LIGHT, **changes}) is not None
+    return (
+        run(f"{test.__name__}[{spec.name}]", test, [{"engine": engine, "spec": spec}], **{**LIGHT, **changes})
+        is not None
+    )
 
 
 # --- the tests that could notice a fault ------------------------------------------------------------------------------
@@ -216,7 +218,7 @@ def properties() -> dict[str, Callable[..., Any]]:
     """The properties by name, those first that notice most; those against PyTorch where it is installed."""
     known = catalogue.properties()
     modules = [module for folder in ("properties", "parity") for module in _modules(folder)]
-    found = {name.removeprefix("test_"): value for module in modules for name, value in vars(module).items()}
+    found = {name: value for module in modules for name, value in vars(module).items()}
     return {name: found[name] for name in dict.fromkeys((*_FIRST, *known)) if name in found}
 
 

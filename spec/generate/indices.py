@@ -81,8 +81,10 @@ def _one_thing(shape: Shape) -> list[st.SearchStrategy[Any]]:
     long = [axis for axis, n in enumerate(shape) if n > 1]
     if long:
         found.append(st.sampled_from(long).map(lambda axis: (every,) * axis + (slice(None, None, -1),)))
-    if shape and shape[0]:  # as an embedding looks them up
-        found.append(st.sampled_from([(3,), (4,), (2, 2)]).flatmap(lambda picked: index_arrays(shape[0], picked)))
+    if shape and shape[0]:
+        found.append(positions(shape[0]))
+        # As an embedding looks them up; nothing, too.
+        found.append(st.sampled_from([(3,), (4,), (2, 2), (0,)]).flatmap(lambda picked: index_arrays(shape[0], picked)))
     if len(shape) > 1 and shape[0] and shape[1]:
         found.append(st.tuples(positions(shape[0]), index_arrays(shape[1], (2,))))
         found.append(masks(shape[:2]))

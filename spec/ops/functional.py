@@ -117,7 +117,7 @@ def pools(draw: Any) -> Call:
     padding = tuple(draw(st.integers(0, k // 2)) for k in kernel)
     sides = tuple(k + draw(st.integers(0, 1)) for k in kernel)
     params = {"kernel_size": kernel, "stride": draw(st.sampled_from([None, 1, 2])), "padding": padding}
-    return Call(((*draw(st.sampled_from([(1,), (2,), (1, 1), (1, 2), (0, 1)])), *sides),), params)
+    return Call(((*draw(st.sampled_from([(1,), (2,), (1, 1), (1, 2), (2, 2), (0, 1)])), *sides),), params)
 
 
 def _attention_by_formula(

@@ -134,6 +134,12 @@ DIFFERENCES = (
         "indices are NumPy's, and of repeated places the last write stays",
     ),
     Difference(
+        ("Tensor.__setitem__",),
+        lambda xs, params: xs[0].dtype != xs[1].dtype,
+        lambda _op, x, value, *, index: x.copy_(_write(_op, x, value, index=index)),
+        "what is written is cast, where index arrays name the place as elsewhere",
+    ),
+    Difference(
         ("pow",),
         lambda xs, params: bool((xs[1] == 0).any()),
         _power,
@@ -226,18 +232,18 @@ REFUSALS = (
         "a graph is swept twice only if it was retained, whatever its ops have saved",
     ),
     Refusal(
+        True,
+        lambda run, step: (
+            isinstance(step, Call) and step.spec.name in STRICTER and len({run.array(i).dtype for i in step.inputs}) > 1
+        ),
+        "inputs have one dtype, also where there is no element",
+    ),
+    Refusal(
         False,
         lambda run, step: (
             isinstance(step, Write) and any(run.memory[i] == run.memory[step.inputs[0]] for i in step.inputs[1:])
         ),
         "what is written may lie in the memory that it is written to: it is copied first",
-    ),
-    Refusal(
-        False,
-        lambda run, step: (
-            isinstance(step, Write) and len({run.array(i).dtype for i in step.inputs}) > 1 and "index" in step.params
-        ),
-        "what is written is cast, where index arrays name the place as elsewhere",
     ),
     *(
         Refusal(

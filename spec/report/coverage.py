@@ -14,6 +14,7 @@ from rich.table import Table
 from .. import engines
 from ..engines import Engine
 from ..entry import Call, Domain, OpSpec, Shape
+from ..harness import SHARING
 from ..ops import BY_NAME, SPECS
 from . import ledger
 from .catalogue import drawn, properties
@@ -22,8 +23,8 @@ from .ledger import Line
 
 Lines = Mapping[tuple[str, str], Line]
 
-# In so many examples each condition should have come: the rarest come in one of 25, and 0.96⁵⁰⁰ is 10⁻⁹.
-ENOUGH = 500
+# In so many cases each condition should have come: the rarest come in one of 28, and 0.964²⁰⁰ is 7·10⁻⁴.
+ENOUGH = 200
 
 
 class Function:
@@ -99,9 +100,15 @@ def missed(lines: Lines, engine: Engine, ops: Iterable[str]) -> list[tuple[str, 
 
 
 def _chances(lines: Lines, op: str, condition: str) -> int:
-    """The examples of ``op`` under the properties that ever met ``condition``, for any op; of all, if none did."""
+    """The cases of ``op`` under the properties that ever met ``condition``, for any op; of all, if none did.
+
+    Properties that share a draw see the same cases.
+    """
     meeting = {name for (_, name), line in lines.items() if condition in line.conditions}
-    return sum(line.examples for (o, name), line in lines.items() if o == op and (name in meeting or not meeting))
+    examples = {
+        name: line.examples for (o, name), line in lines.items() if o == op and (name in meeting or not meeting)
+    }
+    return sum(max((examples.get(name, 0) for name in names), default=0) for names in SHARING)
 
 
 def never_met(engine: Engine) -> list[tuple[str, str]]:

@@ -156,8 +156,8 @@ def test_the_lines_of_two_processes_add_up(lines: dict[Any, ledger.Line]) -> Non
 
 
 def test_a_property_that_compares_nothing_fails_the_run(tmp_path: Path) -> None:
-    (tmp_path / "blind.py").write_text("from spec.report import ledger\nledger.count = lambda *args: None\n")
-    test = "tests/properties/test_vjp.py::test_vjp_matches_finite_differences[neg]"
+    (tmp_path / "blind.py").write_text("from spec.report import ledger\nledger.count = lambda *args, **kwargs: None\n")
+    test = "tests/properties/test_vjp.py::test_pullbacks[neg]"
     command = [sys.executable, "-m", "pytest", "-p", "blind", "-p", "no:cacheprovider", "--examples=2", test]
     run = subprocess.run(
         command, cwd=ROOT, env={"PYTHONPATH": str(tmp_path), "PATH": ""}, capture_output=True, text=True, check=False

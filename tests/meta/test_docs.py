@@ -84,7 +84,7 @@ def define(monkeypatch: pytest.MonkeyPatch, rule: str, entry: str) -> OpSpec:
 
 def properties_like(name: str) -> dict[str, Any]:
     """The tests of the properties that run for the entry ``name``."""
-    chosen = {f"test_{prop}" for prop, specs in catalogue.properties().items() if BY_NAME[name] in specs}
+    chosen = {prop for prop, specs in catalogue.properties().items() if BY_NAME[name] in specs}
     files = [*sorted(ROOT.glob("tests/properties/test_*.py")), *sorted(ROOT.glob("tests/parity/test_*.py"))]
     modules = [importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts)) for file in files]
     return {test: getattr(module, test) for module in modules for test in chosen if hasattr(module, test)}
@@ -114,11 +114,11 @@ def test_the_wrong_rule_of_the_page_fails_as_shown(page: Any, monkeypatch: pytes
     assert len(red) == 4, sorted(red)
     text = (ROOT / "docs" / "adding-an-op.md").read_text()
     shown = text.partition("```console\nacosh: ")[2].partition("```")[0]
-    assert red["test_vjp_matches_finite_differences"].startswith(f"acosh: {shown.rstrip()}")
+    assert red["vjp_matches_finite_differences"].startswith(f"acosh: {shown.rstrip()}")
 
 
 def test_a_domain_left_out_is_noticed(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rule, entry, _ = page
     spec = define(monkeypatch, rule, entry.replace("domain=Domain(low=5 / 4), ", ""))
     with pytest.raises(Counterexample, match="the entry's domain is wrong"):
-        properties_like("asin")["test_vjp_matches_finite_differences"](engine=Smolgrad(), spec=spec)
+        properties_like("asin")["vjp_matches_finite_differences"](engine=Smolgrad(), spec=spec)

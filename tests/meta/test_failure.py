@@ -75,9 +75,9 @@ def test_program_shows_the_case(spec: OpSpec, data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("test", "fault", "voter"),
     [
-        (test_numbers.test_gradients_match_pytorch, "doubled", "finite differences"),
+        (test_numbers.gradients_match_pytorch, "doubled", "finite differences"),
         (
-            test_numbers.test_second_derivatives_match_pytorch,
+            test_numbers.second_derivatives_match_pytorch,
             "not_differentiable",
             "finite differences of the gradient",
         ),
@@ -151,7 +151,7 @@ def test_literal_keeps_what_numpy_can_tell(array: np.ndarray, layout: Any) -> No
 def test_the_scalar_engine_votes_in_a_failure(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "lines", {})
     spec = BY_NAME[op]
-    for test in (test_vjp.test_vjp_matches_finite_differences, test_numbers.test_gradients_match_pytorch):
+    for test in (test_vjp.vjp_matches_finite_differences, test_numbers.gradients_match_pytorch):
         with planted(FAULTS["negated"], *primitives(Smolgrad(), spec)), pytest.raises(failure.Counterexample) as told:
             test(engine=Smolgrad(), spec=spec)
         said = dict(re.findall(r"^    ([a-z ]+): (\S+)$", str(told.value), re.MULTILINE))

@@ -20,7 +20,7 @@ from spec.harness import DIFFERENTIABLE
 from spec.ops import BY_NAME, SPECS
 from spec.oracles import finite_differences
 from spec.report.catalogue import drawn
-from tests.properties.test_vjp import test_vjp_matches_finite_differences as vjp
+from tests.properties.test_vjp import vjp_matches_finite_differences as vjp
 
 ENGINE = Smolgrad()
 H = values.STEP / 2  # as far as a finite-difference stencil reaches

@@ -153,6 +153,17 @@ def test_what_is_refused_here_alone() -> None:
     assert sorted(STRICTER) == [*(f"functional.{name}" for name in functional.split()), "lerp", "matmul"]
 
 
+def test_what_is_written_is_cast() -> None:
+    def written(m: Any, index: Any) -> list[float]:
+        x = m.tensor([0.0, 0.0], dtype=m.float64)
+        x[index] = m.tensor([1.0], dtype=m.float32)
+        return x.numpy().tolist()
+
+    assert written(smolgrad, slice(1)) == written(torch, slice(1)) == written(smolgrad, [0]) == [1, 0]
+    with pytest.raises(RuntimeError, match="destination dtypes match"):
+        written(torch, [0])
+
+
 def test_a_gradient_is_never_the_callers_cotangent() -> None:
     def swept(module: Any, shared: Any) -> tuple[float, float, bool]:
         x, v = module.tensor(0.0, requires_grad=True), module.tensor(1.0)
@@ -177,9 +188,9 @@ def test_a_graph_that_was_swept_is_gone() -> None:
 
 
 def test_pytorch_in_the_engines_place_fails_as_it_is_said_to() -> None:
-    shared = test_ownership.test_gradients_share_no_memory_and_nothing_is_written
+    shared = test_ownership.gradients_share_no_memory_and_nothing_is_written
     assert fails(shared, PyTorch(), BY_NAME["reshape"])
-    assert fails(test_sweeps.test_sweeps_add_up, PyTorch(), BY_NAME["neg"])
+    assert fails(test_sweeps.sweeps_add_up, PyTorch(), BY_NAME["neg"])
     spec = BY_NAME["neg"]
     with pytest.raises(AssertionError):
         test_errors.test_wrong_calls_are_refused(PyTorch(), spec, spec.errors[0])
@@ -195,6 +206,7 @@ def test_every_row_has_a_test_here() -> None:
         "squeeze",
         "getitem",
         "setitem",
+        "Tensor.__setitem__",
         "pow",
         "functional.dropout",
         "functional.layer_norm",
@@ -239,6 +251,10 @@ def _a_graph_whose_ops_save_nothing_is_swept_twice(m: Any) -> None:
     y.backward()
 
 
+def _nothing_is_multiplied_in_two_dtypes(m: Any) -> None:
+    m.matmul(m.zeros((0, 2, 2), dtype=m.float32), m.zeros((0, 2, 2), dtype=m.float64))
+
+
 def _a_tensor_is_written_from_its_own_memory(m: Any) -> None:
     x = m.tensor([1.0, 2.0])
     x.add_(x[0])
@@ -249,11 +265,6 @@ def _the_output_of_a_division_is_written(m: Any) -> None:
     y = x / _leaf(m, 2.0)
     y.add_(1)
     y.sum().backward()
-
-
-def _another_dtype_is_written_by_number(m: Any) -> None:
-    x = m.tensor([0.0, 0.0], dtype=m.float64)
-    x[[0]] = m.tensor([1.0], dtype=m.float32)
 
 
 def _the_numerator_of_a_division_is_written(m: Any) -> None:
@@ -268,8 +279,8 @@ REFUSED = [
     _a_view_is_written,
     _a_view_is_used_after_its_base_was_written,
     _a_graph_whose_ops_save_nothing_is_swept_twice,
+    _nothing_is_multiplied_in_two_dtypes,
     _a_tensor_is_written_from_its_own_memory,
-    _another_dtype_is_written_by_number,
     _the_output_of_a_division_is_written,
     _the_numerator_of_a_division_is_written,
 ]

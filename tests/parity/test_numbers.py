@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from spec.case import draw_case
+from spec.case import Case
 from spec.engines.pytorch import PyTorch
-from spec.entry import OpSpec
 from spec.generate import values
-from spec.harness import DIFFERENTIABLE, for_each
+from spec.harness import DIFFERENTIABLE, Properties
 from spec.ops import SPECS
 from spec.oracles import scalar
 from spec.oracles.finite_differences import Slope
 
 TORCH = PyTorch()
+
+numbers, at_kinks, special = Properties(), Properties(values.at_kinks), Properties(values.special)
 
 
 def _vote(slopes: Callable[[], Sequence[Slope]], i: int) -> Callable[[], np.ndarray]:
@@ -25,24 +25,21 @@ def _vote(slopes: Callable[[], Sequence[Slope]], i: int) -> Callable[[], np.ndar
     return lambda: slopes()[i].value
 
 
-@for_each(SPECS)
-def test_values_match_pytorch(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
-    case = draw_case(data, engine, spec)
+@numbers.of(SPECS)
+def values_match_pytorch(case: Case, data: st.DataObject) -> None:
     for i, (got, want) in enumerate(zip(case.outputs(), case.using(engine=TORCH).outputs(), strict=True)):
         case.compare(f"output {i}", got, want, votes=scalar.votes(case, 0))
 
 
-@for_each(DIFFERENTIABLE)
-def test_gradients_match_pytorch(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
-    case = draw_case(data, engine, spec)
+@numbers.of(DIFFERENTIABLE)
+def gradients_match_pytorch(case: Case, data: st.DataObject) -> None:
     for i, (got, want) in enumerate(zip(case.gradients(), case.using(engine=TORCH).gradients(), strict=True)):
         votes = {"finite differences": _vote(case.slopes, i), **scalar.votes(case, 1 + i)}
         case.compare(f"the gradient of input {i}", got, want, votes=votes)
 
 
-@for_each(DIFFERENTIABLE)
-def test_second_derivatives_match_pytorch(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
-    case = draw_case(data, engine, spec)
+@numbers.of(DIFFERENTIABLE)
+def second_derivatives_match_pytorch(case: Case, data: st.DataObject) -> None:
     directions = [data.draw(values.cotangents(a.shape), label="direction") for a in case.arrays]
     got = case.second_gradients(directions)
     for i, want in enumerate(case.using(engine=TORCH).second_gradients(directions)):
@@ -50,19 +47,17 @@ def test_second_derivatives_match_pytorch(engine: Any, spec: OpSpec, data: st.Da
         case.compare(f"the second gradient of {case.named(i)}", got[i], want, votes=votes)
 
 
-@for_each(spec for spec in DIFFERENTIABLE if spec.kinked)
-def test_conventions_at_kinks_are_pytorchs(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
-    case = draw_case(data, engine, spec, values.at_kinks)
+@at_kinks.of(spec for spec in DIFFERENTIABLE if spec.kinked)
+def conventions_at_kinks_are_pytorchs(case: Case, data: st.DataObject) -> None:
     torch_case = case.using(engine=TORCH)
     for got, want in zip(case.outputs(), torch_case.outputs(), strict=True):
         case.compare("an output at a kink", got, want)
     case.compare_gradients(case.gradients(), torch_case.gradients())
 
 
-@for_each(DIFFERENTIABLE)
-def test_special_values_are_pytorchs(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
+@special.of(DIFFERENTIABLE)
+def special_values_are_pytorchs(case: Case, data: st.DataObject) -> None:
     # Signed zeros, infinities, NaN, subnormal and huge numbers: where there is NaN or infinity first, then the numbers.
-    case = draw_case(data, engine, spec, values.special)
     torch_case = case.using(engine=TORCH)
     nudged = case.using(engine=TORCH, arrays=values.nudged(case.arrays))
     for got, want, near in zip(case.outputs(), torch_case.outputs(), nudged.outputs(), strict=True):
@@ -73,11 +68,13 @@ def test_special_values_are_pytorchs(engine: Any, spec: OpSpec, data: st.DataObj
         case.compare(f"the gradient of input {i} at special values", got, want, values.relative(want, near))
 
 
-@for_each(spec for spec in SPECS if spec.constant)
-def test_special_values_of_constants_are_pytorchs(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
+@special.of(spec for spec in SPECS if spec.constant)
+def special_values_of_constants_are_pytorchs(case: Case, data: st.DataObject) -> None:
     # The places where they jump among them; where an output is floating, its slope is 0 there too.
-    case = draw_case(data, engine, spec, values.special)
     torch_case = case.using(engine=TORCH)
     for got, want in zip(case.outputs(), torch_case.outputs(), strict=True):
         case.compare("an output at special values", got, want)
     case.compare_gradients(case.gradients(), torch_case.gradients(), 0.0)
+
+
+test_numbers, test_at_kinks, test_special_values = numbers.test(), at_kinks.test(), special.test()

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import smolgrad
 from smolgrad.dtypes import SUPPORTED, result_type
 from spec import engines
-from spec.case import draw_case
+from spec.case import Case
 from spec.engines.pytorch import PyTorch
 from spec.entry import OpSpec
-from spec.harness import for_each
+from spec.harness import Properties
 from spec.ops import SPECS
 from spec.oracles.differences import STRICTER
 
@@ -49,15 +49,17 @@ def _outcome(engine: Any, spec: OpSpec, arrays: list[np.ndarray], params: dict[s
     return [str(y.dtype) for y in outputs]
 
 
-@for_each(SPECS)
-def test_dtypes_of_results_are_pytorchs(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
-    case = draw_case(data, engine, spec)
+promotion = Properties()
+
+
+@promotion.of(SPECS)
+def dtypes_of_results_are_pytorchs(case: Case, data: st.DataObject) -> None:
     dtypes = [data.draw(st.sampled_from(SUPPORTED), label="dtype") for _ in case.arrays]
     arrays = [np.asarray(np.abs(np.rint(a)) if dtype.kind != "f" else a).astype(dtype)
               for a, dtype in zip(case.arrays, dtypes, strict=True)]  # fmt: skip
-    got, want = (_outcome(e, spec, arrays, case.params) for e in (engine, TORCH))
+    got, want = (_outcome(engine, case.spec, arrays, case.params) for engine in (case.engine, TORCH))
     case = case.using(arrays=tuple(arrays))
-    if spec.name in STRICTER and isinstance(got, Exception) and not isinstance(want, Exception):
+    if case.spec.name in STRICTER and isinstance(got, Exception) and not isinstance(want, Exception):
         return
     if isinstance(want, Exception) or isinstance(got, Exception):
         both = isinstance(want, Exception) and isinstance(got, Exception)
@@ -67,6 +69,9 @@ def test_dtypes_of_results_are_pytorchs(engine: Any, spec: OpSpec, data: st.Data
         case.require(same, "the type of a refusal", f"{dtypes}: got {got!r}, PyTorch {want!r}")
     else:
         case.require(got == want, "dtypes of the outputs", f"got {got}, PyTorch {want}")
+
+
+test_dtypes_of_results = promotion.test()
 
 
 NUMBERS = [True, 2, 2.5, np.float64(2.5), np.float32(2.5), np.int32(2), np.int64(2), np.bool_(True)]

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import smolgrad
 from smolgrad import func
 from spec import engines
-from spec.case import Case, draw_case
+from spec.case import Case
 from spec.engines.smolgrad import Smolgrad
-from spec.entry import OpSpec
 from spec.generate import values
-from spec.harness import DIFFERENTIABLE, for_each
+from spec.harness import DIFFERENTIABLE, Properties
+
+transforms = Properties()
 
 SMOLGRAD = Smolgrad()
 
@@ -28,9 +29,9 @@ def _tensors(arrays: Any) -> tuple[Any, ...]:
     return tuple(map(smolgrad.from_numpy, arrays))
 
 
-@for_each(DIFFERENTIABLE)
-def test_jvp_and_vjp_are_adjoint(engine: Any, spec: OpSpec, data: st.DataObject) -> None:  # noqa: ARG001
-    case = draw_case(data, SMOLGRAD, spec)
+@transforms.of(DIFFERENTIABLE)
+def jvp_and_vjp_are_adjoint(case: Case, data: st.DataObject) -> None:
+    case = case.using(engine=SMOLGRAD)
     directions = [data.draw(values.cotangents(a.shape), label="direction") for a in case.arrays]
     inputs = _tensors(case.arrays)
     outputs, pushed = func.jvp(_function(case), inputs, _tensors(directions))
@@ -43,9 +44,9 @@ def test_jvp_and_vjp_are_adjoint(engine: Any, spec: OpSpec, data: st.DataObject)
     case.compare("<v, J'w>, against <Jv, w>", np.float64(backward), np.float64(forward))
 
 
-@for_each(DIFFERENTIABLE)
-def test_reverse_and_forward_jacobians_agree(engine: Any, spec: OpSpec, data: st.DataObject) -> None:  # noqa: ARG001
-    case = draw_case(data, SMOLGRAD, spec)
+@transforms.of(DIFFERENTIABLE)
+def reverse_and_forward_jacobians_agree(case: Case, data: st.DataObject) -> None:
+    case = case.using(engine=SMOLGRAD)
     inputs, every = _tensors(case.arrays), tuple(range(len(case.arrays)))
     reverse = func.jacrev(_function(case), every)(*inputs)
     forward = func.jacfwd(_function(case), every)(*inputs)
@@ -56,3 +57,6 @@ def test_reverse_and_forward_jacobians_agree(engine: Any, spec: OpSpec, data: st
         axes = [w.ndim for w in case.cotangents]
         parts = [np.tensordot(w, b.data, n) for w, b, n in zip(case.cotangents, blocks, axes, strict=True)]
         case.compare("the gradient, from the Jacobian", np.asarray(sum(parts)), g)
+
+
+test_transforms = transforms.test()

@@ -7,22 +7,23 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from spec.case import draw_case
-from spec.entry import Call, OpSpec
+from spec.case import Case
+from spec.entry import Call
 from spec.generate import values
-from spec.harness import DIFFERENTIABLE, for_each
+from spec.harness import DIFFERENTIABLE, Properties
 from spec.oracles import finite_differences
 
+kinks = Properties(values.at_kinks)
 
-@for_each(spec for spec in DIFFERENTIABLE if spec.kinked)
-def test_gradient_at_a_tie_is_right_along_it(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
+
+@kinks.of(spec for spec in DIFFERENTIABLE if spec.kinked)
+def gradient_at_a_tie_is_right_along_it(case: Case, data: st.DataObject) -> None:
     # Moving equal elements alike keeps the tie, and along that direction the op is smooth. Elements on a kink stay.
-    case = draw_case(data, engine, spec, values.at_kinks)
     speeds = data.draw(st.lists(st.integers(-4, 4), min_size=8, max_size=8), label="speeds")
-    kinks = {k for d in spec.domains(Call(tuple(a.shape for a in case.arrays), case.params)) for k in d.kinks}
+    points = {k for d in case.spec.domains(Call(tuple(a.shape for a in case.arrays), case.params)) for k in d.kinks}
 
     def speed(x: float) -> float:
-        return 0.0 if x in kinks else speeds[int(x / values.STEP) % len(speeds)] / 8
+        return 0.0 if x in points else speeds[int(x / values.STEP) % len(speeds)] / 8
 
     moving = [np.asarray(np.vectorize(speed, otypes=[float])(a)) for a in case.arrays]
 
@@ -33,3 +34,6 @@ def test_gradient_at_a_tie_is_right_along_it(engine: Any, spec: OpSpec, data: st
     case.require_narrow(slope)
     got = sum(float((g * v).sum()) for g, v in zip(case.gradients(), moving, strict=True))
     case.compare("the slope along the tie", np.float64(got), slope.value, slope.allowed())
+
+
+test_kinks = kinks.test()

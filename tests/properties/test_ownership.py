@@ -9,10 +9,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from spec import engines
-from spec.case import BITS, draw_case
-from spec.entry import OpSpec
+from spec.case import BITS, Case
 from spec.generate import values
-from spec.harness import DIFFERENTIABLE, for_each
+from spec.harness import DIFFERENTIABLE, Properties
+
+ownership = Properties()
 
 
 def _shared(named: list[tuple[str, np.ndarray]], others: list[tuple[str, np.ndarray]]) -> str:
@@ -23,12 +24,10 @@ def _shared(named: list[tuple[str, np.ndarray]], others: list[tuple[str, np.ndar
     return ""
 
 
-@for_each(DIFFERENTIABLE)
-def test_gradients_share_no_memory_and_nothing_is_written(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
-    case = draw_case(data, engine, spec)
-    leaves = [engine.leaf(a.copy()) for a in case.arrays]
-    outputs = engines.floating(engine, engines.apply(engine, spec, leaves, case.params))
-    seeds = [engine.constant(w.copy()) for w in case.cotangents]
+@ownership.of(DIFFERENTIABLE)
+def gradients_share_no_memory_and_nothing_is_written(case: Case, data: st.DataObject) -> None:
+    engine, leaves, seeds = case.engine, case.leaves(), case.seeds()
+    outputs = case.applied(leaves)
     others = [(f"{kind} {i}", engine.array(t)) for kind, ts in
               (("input", leaves), ("output", outputs), ("cotangent", seeds)) for i, t in enumerate(ts)]  # fmt: skip
     before = [array.copy() for _, array in others]
@@ -42,15 +41,12 @@ def test_gradients_share_no_memory_and_nothing_is_written(engine: Any, spec: OpS
             case.compare(f"{name} after sweep {times}", array, was, BITS)
 
 
-@for_each(DIFFERENTIABLE)
-def test_arguments_changed_after_the_call_do_not_reach_backward(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
-    case = draw_case(data, engine, spec)
-    kept = case.using(params=_copied(case.params))  # also what a failure tells
-    leaves = [engine.leaf(a) for a in case.arrays]
-    outputs = engines.floating(engine, engines.apply(engine, spec, leaves, case.params))
-    _spoil(case.params)
-    gradients = engines.gradients_of(engine, outputs, leaves, [engine.constant(w) for w in case.cotangents])
-    kept.compare_gradients([engine.array(g) for g in gradients], kept.gradients(), BITS)
+@ownership.of(DIFFERENTIABLE)
+def arguments_changed_after_the_call_do_not_reach_backward(case: Case, data: st.DataObject) -> None:
+    spoiled, leaves = case.using(params=_copied(case.params)), case.leaves()
+    outputs = spoiled.applied(leaves)
+    _spoil(spoiled.params)
+    case.compare_gradients(case.swept(outputs, leaves, case.seeds()), case.gradients(), BITS)
 
 
 def _copied(value: Any) -> Any:
@@ -84,38 +80,34 @@ def _silently(engine: Any, x: Any, write: Any) -> None:
         write(x)
 
 
-@for_each(DIFFERENTIABLE)
-def test_a_write_between_forward_and_backward_is_refused_or_does_not_matter(
-    engine: Any, spec: OpSpec, data: st.DataObject
-) -> None:
-    case = draw_case(data, engine, spec)
-    leaves = [engine.leaf(a.copy()) for a in case.arrays]
+@ownership.of(DIFFERENTIABLE)
+def a_write_between_forward_and_backward_is_refused_or_does_not_matter(case: Case, data: st.DataObject) -> None:
+    leaves = case.leaves()
     inputs = [x * 1.0 for x in leaves]
-    outputs = engines.floating(engine, engines.apply(engine, spec, inputs, case.params))
+    outputs = case.applied(inputs)
     weighted = [y * 1.0 for y in outputs]  # what is swept; the write does not reach it
     written = data.draw(st.sampled_from([*inputs, *outputs]), label="written")
     way = data.draw(st.sampled_from(sorted(WAYS)), label="way")
     try:
-        WAYS[way](engine, written)
-        gradients = engines.gradients_of(engine, weighted, leaves, [engine.constant(w) for w in case.cotangents])
+        WAYS[way](case.engine, written)
+        gradients = case.swept(weighted, leaves, case.seeds())
     except RuntimeError as refusal:
         case.require("in place" in str(refusal) or "inplace" in str(refusal), "a refusal that says why", str(refusal))
         return
-    case.compare_gradients([engine.array(g) for g in gradients], case.gradients(), BITS)
+    case.compare_gradients(gradients, case.gradients(), BITS)
 
 
-@for_each(DIFFERENTIABLE)
-def test_a_failed_sweep_changes_no_gradient(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
-    case = draw_case(data, engine, spec)
-    leaves = [engine.leaf(a.copy()) for a in case.arrays]
+@ownership.of(DIFFERENTIABLE)
+def a_failed_sweep_changes_no_gradient(case: Case, data: st.DataObject) -> None:
+    engine, leaves = case.engine, case.leaves()
     blocked = [x * 1.0 for x in leaves]
-    outputs = engines.floating(engine, engines.apply(engine, spec, [x * x for x in blocked], case.params))
+    outputs = case.applied([x * x for x in blocked])
     first = [data.draw(values.cotangents(a.shape), label="gradient so far") for a in case.arrays]
     for x, g in zip(leaves, first, strict=True):
         x.grad = engine.constant(g.copy())
     for x in blocked:
         x.detach().add_(1)  # the multiplication above read it
-    sweep = engines.Backward(engine, outputs, [engine.constant(w) for w in case.cotangents])
+    sweep = engines.Backward(engine, outputs, case.seeds())
     refused = False
     try:
         sweep.sweep()
@@ -125,3 +117,6 @@ def test_a_failed_sweep_changes_no_gradient(engine: Any, spec: OpSpec, data: st.
     if sweep.roots:
         for x, g in zip(leaves, first, strict=True):
             case.compare("a gradient that was there before", engine.array(x.grad), g, BITS)
+
+
+test_ownership = ownership.test()

@@ -1,4 +1,4 @@
-"""The pullback of every op, against finite differences and against the laws that any pullback obeys."""
+"""The pullback of every op: against finite differences and the laws that any pullback obeys, in both precisions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from spec.case import draw_case
-from spec.entry import OpSpec
+from spec.case import Case
 from spec.generate import values
-from spec.harness import DIFFERENTIABLE, for_each
+from spec.harness import DIFFERENTIABLE, Properties
 from spec.oracles import finite_differences, scalar
 
+FLOAT32 = np.float32
+ULPS = 64 * float(np.finfo(FLOAT32).eps)  # what a few float32 operations in a row may lose of the largest number
 
-@for_each(DIFFERENTIABLE)
-def test_vjp_matches_finite_differences(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
-    case = draw_case(data, engine, spec)
+pullbacks = Properties()
+
+
+@pullbacks.of(DIFFERENTIABLE)
+def vjp_matches_finite_differences(case: Case, data: st.DataObject) -> None:
     slopes = case.slopes()
     for i, (gradient, slope) in enumerate(zip(case.gradients(), slopes, strict=True)):
         case.require_narrow(slope)
@@ -24,12 +27,9 @@ def test_vjp_matches_finite_differences(engine: Any, spec: OpSpec, data: st.Data
         case.compare(f"the gradient of input {i}", gradient, slope.value, slope.allowed(), votes)
 
 
-@for_each(DIFFERENTIABLE)
-def test_second_order_matches_finite_differences_of_the_gradient(
-    engine: Any, spec: OpSpec, data: st.DataObject
-) -> None:
+@pullbacks.of(DIFFERENTIABLE)
+def second_order_matches_finite_differences_of_the_gradient(case: Case, data: st.DataObject) -> None:
     # The gradients are a function of inputs and cotangents; each of these is moved as a whole, along a drawn velocity.
-    case = draw_case(data, engine, spec)
     weights = [data.draw(values.cotangents(a.shape), label="weight") for a in case.arrays]
     start = [*case.arrays, *case.cotangents]
     velocities = [data.draw(values.cotangents(a.shape), label="velocity") / 4 for a in start]
@@ -39,7 +39,7 @@ def test_second_order_matches_finite_differences_of_the_gradient(
         count = len(case.arrays)
         return case.using(arrays=tuple(moved[:count]), cotangents=tuple(moved[count:])).gradients()
 
-    slopes = finite_differences.slopes(gradients, [np.zeros(())] * len(start), weights, spec.affine)
+    slopes = finite_differences.slopes(gradients, [np.zeros(())] * len(start), weights, case.spec.affine)
     second = case.second_gradients(weights)
     for i, (g, v, slope) in enumerate(zip(second, velocities, slopes, strict=True)):
         case.require_narrow(slope)
@@ -50,10 +50,9 @@ def test_second_order_matches_finite_differences_of_the_gradient(
         )
 
 
-@for_each(DIFFERENTIABLE)
-def test_pullback_is_the_adjoint_of_the_derivative(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
+@pullbacks.of(DIFFERENTIABLE)
+def pullback_is_the_adjoint_of_the_derivative(case: Case, data: st.DataObject) -> None:
     # <J v, w> = <v, J' w>; J v is the pullback of the map w -> J' w, which is linear.
-    case = draw_case(data, engine, spec)
     directions = [data.draw(values.cotangents(a.shape), label="direction") for a in case.arrays]
     pushed = case.second_gradients(directions)[len(case.arrays) :]
     forward = sum(float((w * jv).sum()) for w, jv in zip(case.cotangents, pushed, strict=True))
@@ -61,10 +60,49 @@ def test_pullback_is_the_adjoint_of_the_derivative(engine: Any, spec: OpSpec, da
     case.compare("<v, J'w>, against <Jv, w>", np.float64(backward), np.float64(forward))
 
 
-@for_each(DIFFERENTIABLE)
-def test_pullback_is_linear_in_the_cotangent(engine: Any, spec: OpSpec, data: st.DataObject) -> None:
-    case = draw_case(data, engine, spec)
+@pullbacks.of(DIFFERENTIABLE)
+def pullback_is_linear_in_the_cotangent(case: Case, data: st.DataObject) -> None:
     others = [data.draw(values.cotangents(w.shape), label="another cotangent") for w in case.cotangents]
     both = case.using(cotangents=tuple(2 * w - 3 * v for w, v in zip(case.cotangents, others, strict=True)))
     parts = zip(case.gradients(), case.using(cotangents=tuple(others)).gradients(), strict=True)
     case.compare_gradients(both.gradients(), [2 * a - 3 * b for a, b in parts])
+
+
+@pullbacks.of(spec for spec in DIFFERENTIABLE if spec.name in scalar.EXPRESSIONS)
+def values_and_gradients_match_the_scalar_engine(case: Case, data: st.DataObject) -> None:
+    value, *gradients = scalar.answers(case)
+    case.compare("the output", case.outputs()[0], value)
+    case.compare_gradients(case.gradients(), gradients)
+
+
+def _single(case: Case) -> Case:
+    return case.using(
+        arrays=tuple(a.astype(FLOAT32) for a in case.arrays),
+        cotangents=tuple(w.astype(FLOAT32) for w in case.cotangents),
+    )
+
+
+@pullbacks.of(DIFFERENTIABLE)
+def results_and_gradients_have_their_inputs_dtype(case: Case, data: st.DataObject) -> None:
+    for same in (case, _single(case)):
+        dtype = same.arrays[0].dtype
+        found = [*same.floating_outputs(), *same.gradients(), *same.second_gradients(same.arrays)]
+        dtypes = {str(x.dtype) for x in found}
+        case.require(
+            dtypes <= {str(dtype)}, "dtypes of outputs, gradients and second gradients", f"{dtypes}, want {dtype}"
+        )
+
+
+@pullbacks.of(DIFFERENTIABLE)
+def float32_follows_float64(case: Case, data: st.DataObject) -> None:
+    single = _single(case)
+    pairs = [
+        *zip(single.floating_outputs(), case.floating_outputs(), strict=True),
+        *zip(single.gradients(), case.gradients(), strict=True),
+    ]
+    for got, want in pairs:
+        size = np.max(np.abs(want), where=np.isfinite(want), initial=1)
+        case.compare("float32, against float64", got.astype(np.float64), want, ULPS * size)
+
+
+test_pullbacks = pullbacks.test()

@@ -325,6 +325,19 @@ def test_a_view_taken_before_a_recorded_write_is_refused_where_its_record_would_
 
 
 @pytest.mark.parametrize("view", VIEWS)
+def test_a_view_of_a_constant_that_was_written_in_the_graph_is_refused_even_beside_constants(view):
+    c, w = tensor([[1.0, 2.0], [3.0, 4.0]]), leaf(5.0)
+    v = VIEWS[view](c)
+    c.mul_(w)
+    with pytest.raises(RuntimeError, match=r"mul\(\): a tensor.*shares its memory.*take the view again"):
+        v * 2
+    with smolgrad.no_grad():
+        assert (v * 2).data.sum() == 10 * VIEWS[view](tensor([[1.0, 2.0], [3.0, 4.0]])).data.sum()
+    (VIEWS[view](c) * 2).sum().backward()
+    assert w.grad.data == 2 * VIEWS[view](tensor([[1.0, 2.0], [3.0, 4.0]])).data.sum()
+
+
+@pytest.mark.parametrize("view", VIEWS)
 def test_a_constant_whose_view_was_written_in_the_graph_is_refused_where_its_gradient_would_be_lost(view):
     c, w = tensor([[1.0, 2.0], [3.0, 4.0]]), leaf(5.0)
     VIEWS[view](c).mul_(w)
