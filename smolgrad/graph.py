@@ -100,7 +100,7 @@ def to_dot(root: Any) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, tuple):
-        return f"({', '.join(map(_shown, value))})"
+        return f"({', '.join(map(_shown, value))}{',' * (len(value) == 1)})"
     return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else f"{value!r}"
 
 
