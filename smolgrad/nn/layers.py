@@ -220,10 +220,17 @@ class Flatten(Module):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
-class _Conv(Module):
-    """A convolution over as many axes as a subclass says, with ``weight`` (out, in, *kernel) and ``bias`` (out,).
+# What a convolution meets beyond the ends of its input, and NumPy's name for that.
+_BEYOND = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
-    Both are drawn uniformly within 1/sqrt(in · the kernel's size), as in PyTorch, in float32 unless ``dtype`` is given.
+
+class _Conv(Module):
+    """A convolution over as many axes as a subclass says: ``weight`` (out, in/groups, *kernel) and ``bias`` (out,).
+
+    Both are drawn uniformly within 1/sqrt(in/groups · the kernel's size), as in PyTorch, in float32 unless ``dtype`` is
+    given. ``padding`` may be a name, and ``padding_mode`` says what stands there: zeros, or the input itself, mirrored
+    ("reflect"), held at its ends ("replicate") or begun again ("circular"). ValueError for other names, and for
+    ``groups`` that do not divide both numbers of channels.
     """
 
     axes: ClassVar[int]
@@ -245,40 +252,73 @@ class _Conv(Module):
         **options: Any,
     ):
         name = type(self).__name__
-        given = {
-            "groups": None if groups == 1 else groups,
-            "padding_mode": None if padding_mode == "zeros" else padding_mode,
-        }
-        refuse(name, given | options, "device groups padding_mode")
+        refuse(name, options, "device")
         self.in_channels, self.out_channels = sizes(name, (in_channels, out_channels))
+        self.padding: tuple[int, ...] | str
         self.kernel_size, self.stride, self.padding, self.dilation = (
             sizes(name, tuple(n) if isinstance(n, (tuple, list)) else (n,) * self.axes)
-            for n in (kernel_size, stride, padding, dilation)
+            for n in (kernel_size, stride, () if isinstance(padding, str) else padding, dilation)
         )
-        shape = (self.out_channels, self.in_channels, *self.kernel_size)
+        self.groups, self.padding_mode = integer(name, "groups", groups), padding_mode
+        if self.groups < 1 or self.in_channels % self.groups or self.out_channels % self.groups:
+            raise ValueError(
+                f"{name}(): groups must divide {self.in_channels} and {self.out_channels} channels, got {groups}"
+            )
+        if padding_mode not in _BEYOND:
+            raise ValueError(f"{name}(): padding_mode must be one of {', '.join(_BEYOND)}, got {padding_mode!r}")
+        if isinstance(padding, str):
+            self.padding = padding
+            try:
+                self._margins()
+            except RuntimeError as error:  # which it is of the function, in PyTorch too
+                raise ValueError(*error.args) from None
+        shape = (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
         bound = 1 / math.sqrt(math.prod(shape[1:])) if math.prod(shape[1:]) > 0 else 0.0
         self.weight = _uniform(shape, bound, dtype)
         self.bias = _uniform(shape[:1], bound, dtype) if bias else None
 
     def forward(self, input: Any) -> Any:
-        return type(self).function(input, self.weight, self.bias, self.stride, self.padding, self.dilation)
+        x, padding = (input, self.padding) if self.padding_mode == "zeros" else (self._continued(input), 0)
+        return type(self).function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+    def _margins(self) -> list[tuple[int, int]]:
+        return functional.margins(type(self).__name__, self.padding, self.kernel_size, self.stride, self.dilation)
+
+    def _continued(self, x: Any) -> Any:
+        """``x`` with what stands beyond its ends: elements of its own, picked again."""
+        places = []
+        for n, ends in zip(x.shape[-self.axes :], self._margins(), strict=False):  # too few axes are refused later
+            most = {"reflect": n - 1, "circular": n, "replicate": math.inf if n else 0}[self.padding_mode]
+            if max(ends) > most:
+                raise RuntimeError(
+                    f"{type(self).__name__}(): a padding of {max(ends)} in the mode {self.padding_mode} is too much "
+                    f"for an input of shape {x.shape}"
+                )
+            places.append(np.pad(np.arange(n), ends, mode=_BEYOND[self.padding_mode]))  # type: ignore[call-overload]  # a name that is not literal
+        return x[(..., *np.ix_(*places))]
 
     def extra_repr(self) -> str:
-        defaults = {"padding": (0,) * self.axes, "dilation": (1,) * self.axes}
-        others = [f"{name}={getattr(self, name)}" for name, usual in defaults.items() if getattr(self, name) != usual]
-        others += ["bias=False"] if self.bias is None else []
-        first = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        return ", ".join([first, *others])
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        defaults = {
+            "padding": (0,) * self.axes,
+            "dilation": (1,) * self.axes,
+            "groups": 1,
+            "bias": True,
+            "padding_mode": "zeros",
+        }
+        found = vars(self) | {"bias": self.bias is not None}
+        parts += [f"{name}={found[name]}" for name, usual in defaults.items() if found[name] != usual]
+        return ", ".join(parts)
 
 
 class Conv1d(_Conv):
-    """``conv1d`` with a kernel and a bias of its own: (N, C, L) gives (N, O, L')."""
+    """``functional.conv1d`` with a kernel and a bias of its own: (N, C, L) gives (N, O, L')."""
 
     axes, function = 1, functional.conv1d
 
 
 class Conv2d(_Conv):
-    """``conv2d`` with a kernel and a bias of its own: (N, C, H, W) gives (N, O, H', W')."""
+    """``functional.conv2d`` with a kernel and a bias of its own: (N, C, H, W) gives (N, O, H', W')."""
 
     axes, function = 2, functional.conv2d
 

@@ -42,6 +42,30 @@ LAYERS = {
         {"padding": (1, 0), "dilation": 2, "bias": False},
         np.ones((2, 3, 4), "float32"),
     ),
+    "Conv1d in groups": ((4, 6, 2), {"groups": 2}, np.ones((2, 4, 5), "float32")),
+    "Conv2d of the same size": (
+        (2, 3, (2, 3)),
+        {"padding": "same"},
+        np.sin(np.arange(24, dtype="float32")).reshape(2, 3, 4),
+    ),
+    "Conv2d of what is valid": (
+        (2, 3, 2),
+        {"padding": "valid"},
+        np.sin(np.arange(24, dtype="float32")).reshape(2, 3, 4),
+    ),
+    **{
+        f"Conv2d {mode}": (
+            (1, 1, 2),
+            {"padding": (1, 2), "padding_mode": mode, "dilation": (1, 2)},
+            np.sin(np.arange(24, dtype="float32")).reshape(2, 1, 3, 4),
+        )
+        for mode in ("reflect", "replicate", "circular")
+    },
+    "Conv1d begun again to the same size": (
+        (1, 1, 4),
+        {"padding": "same", "padding_mode": "circular"},
+        np.sin(np.arange(5, dtype="float32")).reshape(1, 5),
+    ),
     "MaxPool2d": ((2,), {}, np.arange(16, dtype="float32").reshape(1, 4, 4)),
     "MaxPool2d that overlaps": (((3, 2), 1), {"padding": 1}, np.arange(16, dtype="float32").reshape(1, 1, 4, 4)),
     "Dropout": ((0.0,), {}, np.ones(3, "float32")),
@@ -462,6 +486,10 @@ def test_parameters_have_the_dtype_that_was_asked_for(row, dtype):
         assert all(p.dtype == (dtype or "float32") for p in layer(row, dtype=dtype).parameters())
 
 
+def padded(mode, padding):
+    return nn.Conv1d(1, 1, 1, padding=padding, padding_mode=mode)
+
+
 # One line a refusal: what is called, exception, what its message says.
 REFUSED = [
     (lambda: nn.Linear(2, 3, device="cpu"), NotImplementedError, "device"),
@@ -474,8 +502,16 @@ REFUSED = [
     (lambda: nn.BatchNorm1d(2)(smolgrad.ones(1, 2)), ValueError, "more than one value a channel"),
     (lambda: nn.Dropout(1.5), ValueError, "p must be in"),
     (lambda: nn.Dropout(inplace=True), NotImplementedError, "inplace"),
-    (lambda: nn.Conv2d(2, 2, 1, groups=2), NotImplementedError, "groups"),
-    (lambda: nn.Conv2d(2, 2, 1, padding_mode="reflect"), NotImplementedError, "padding_mode"),
+    (lambda: nn.Conv2d(3, 2, 1, groups=2), ValueError, "groups must divide 3 and 2 channels, got 2"),
+    (lambda: nn.Conv1d(2, 3, 1, groups=2), ValueError, "groups must divide 2 and 3 channels, got 2"),
+    (lambda: nn.Conv2d(2, 2, 1, groups=0), ValueError, "groups must divide"),
+    (lambda: nn.Conv2d(2, 2, 1, padding_mode="mirror"), ValueError, "padding_mode must be one of .* got 'mirror'"),
+    (lambda: nn.Conv2d(2, 2, 1, padding="full"), ValueError, "'same' or 'valid', got 'full'"),
+    (lambda: nn.Conv2d(2, 2, 1, padding="same", stride=2), ValueError, "needs strides of 1"),
+    (lambda: padded("reflect", 2)(smolgrad.ones(1, 2)), RuntimeError, r"2 in the mode reflect .* shape \(1, 2\)"),
+    (lambda: padded("circular", 3)(smolgrad.ones(1, 2)), RuntimeError, "3 in the mode circular"),
+    (lambda: padded("replicate", 1)(smolgrad.ones(1, 0)), RuntimeError, "1 in the mode replicate"),
+    (lambda: padded("replicate", 1)(smolgrad.ones(2)), RuntimeError, "it needs .N, C, L."),
     (lambda: nn.MaxPool2d(2, ceil_mode=True), NotImplementedError, "ceil_mode"),
     (lambda: nn.MultiheadAttention(3, 2), ValueError, "2 heads cannot share 3"),
     (lambda: nn.MultiheadAttention(2, 1)(*[smolgrad.ones(1, 1, 2)] * 3), NotImplementedError, "need_weights=False"),
