@@ -383,14 +383,21 @@ def scaled_dot_product_attention(
         raise RuntimeError("scaled_dot_product_attention(): is_causal is a mask itself; give no attn_mask beside it")
     if min(q.ndim, k.ndim, v.ndim) < 2:
         raise RuntimeError("scaled_dot_product_attention(): query, key and value need at least two dimensions")
-    scores = matmul(q, mT(k)) * (q.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
-        attn_mask = np.tri(*scores.shape[-2:], dtype=bool)
-    if attn_mask is not None:
-        allowed = tensor("scaled_dot_product_attention", attn_mask)
+        attn_mask = np.tri(q.shape[-2], k.shape[-2], dtype=bool)
+    return matmul(attention_weights(q, k, attn_mask, dropout_p, scale), v)
+
+
+def attention_weights(
+    query: Any, key: Any, mask: Any = None, dropout_p: float = 0.0, scale: float | None = None
+) -> Any:
+    """What ``scaled_dot_product_attention`` multiplies values by, (..., L, S): of each of L the part of each of S."""
+    scores = matmul(query, mT(key)) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        allowed = tensor("scaled_dot_product_attention", mask)
         scores = where(allowed, scores, -np.inf) if allowed.dtype == bool else scores + allowed
     weights = softmax(scores, -1)
-    return matmul(dropout(weights, dropout_p) if dropout_p else weights, v)
+    return dropout(weights, dropout_p) if dropout_p else weights
 
 
 # --- activations ------------------------------------------------------------------------------------------------------

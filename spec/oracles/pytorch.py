@@ -22,7 +22,7 @@ _OPTIONS: dict[str, str] = {
     "Conv1d": "in_channels out_channels kernel_size stride padding dilation groups padding_mode",
     "Conv2d": "in_channels out_channels kernel_size stride padding dilation groups padding_mode",
     "MaxPool2d": "kernel_size stride padding dilation",
-    "MultiheadAttention": "embed_dim num_heads dropout batch_first",
+    "MultiheadAttention": "embed_dim num_heads dropout kdim vdim batch_first",
     "ReLU": "",
     "Tanh": "",
     "Sigmoid": "",
