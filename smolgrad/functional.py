@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -219,24 +221,46 @@ def _in_range(op: str, numbers: np.ndarray, size: int) -> None:
 # --- convolution and pooling ------------------------------------------------------------------------------------------
 
 
-def _pair(op: str, name: str, given: Any, least: int) -> tuple[int, int]:
-    """One number for both axes, or one each."""
-    pair = tuple(given) if isinstance(given, (tuple, list)) else (given, given)
-    if len(pair) != 2 or any(integer(op, name, n) < least for n in pair):
-        raise RuntimeError(f"{op}(): {name} must be one or two numbers, at least {least}, got {given}")
-    return pair
+def _sides(op: str, name: str, given: Any, least: int, axes: int = 2) -> tuple[int, ...]:
+    """One number for all of ``axes``, or one each."""
+    sides = tuple(given) if isinstance(given, (tuple, list)) else (given,) * axes
+    if len(sides) != axes or any(integer(op, name, n) < least for n in sides):
+        number = "a number" if axes == 1 else "one or two numbers"
+        raise RuntimeError(f"{op}(): {name} must be {number}, at least {least}, got {given}")
+    return sides
 
 
-def _padded(x: Any, padding: tuple[int, int], value: float) -> Any:
-    (top, left), (n, c, height, width) = padding, x.shape
-    if not top and not left:
+def margins(
+    op: str, padding: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> list[tuple[int, int]]:
+    """How far a convolution reaches over both ends of each axis: ``padding`` in numbers, or by its name.
+
+    "valid" is 0; "same" gives a result of the input's size, of an odd sum the larger part at the end. RuntimeError for
+    "same" with strides, and for another name.
+    """
+    if not isinstance(padding, str):
+        return [(n, n) for n in _sides(op, "padding", padding, 0, len(kernel))]
+    if padding not in ("same", "valid"):
+        raise RuntimeError(f"{op}(): padding must be numbers, 'same' or 'valid', got {padding!r}")
+    if padding == "valid":
+        return [(0, 0)] * len(kernel)
+    if max(stride) > 1:
+        raise RuntimeError(f"{op}(): padding='same' needs strides of 1, got {tuple(stride)}")
+    sums = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+    return [(n // 2, n - n // 2) for n in sums]
+
+
+def _padded(x: Any, ends: Sequence[tuple[int, int]], value: float) -> Any:
+    if not any(map(any, ends)):
         return x
-    frame = np.full((n, c, height + 2 * top, width + 2 * left), value, x.dtype)
-    return setitem(frame, (slice(None), slice(None), slice(top, top + height), slice(left, left + width)), x)
+    sides = [before + n + after for n, (before, after) in zip(x.shape[2:], ends, strict=True)]
+    middle = [slice(before, before + n) for n, (before, _) in zip(x.shape[2:], ends, strict=True)]
+    frame = np.full((*x.shape[:2], *sides), value, x.dtype)
+    return setitem(frame, (slice(None), slice(None), *middle), x)
 
 
 def _windows(op: str, x: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> list[Any]:
-    """For each place of the kernel, in C order, what of ``x`` (N, C, H, W) stands there as the kernel moves."""
+    """For each place of the kernel, in C order, what of ``x`` (N, C, ...) stands there as the kernel moves."""
     out = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)]
     if min(out) < 1:
         raise RuntimeError(f"{op}(): a kernel of {tuple(kernel)} does not fit into an input of {tuple(x.shape[2:])}")
@@ -244,54 +268,59 @@ def _windows(op: str, x: Any, kernel: Sequence[int], stride: Sequence[int], dila
         [slice(i * d, i * d + s * (m - 1) + 1, s) for i in range(k)]
         for m, k, s, d in zip(out, kernel, stride, dilation, strict=True)
     ]
-    return [getitem(x, (slice(None), slice(None), row, column)) for row in lanes[0] for column in lanes[1]]
+    return [getitem(x, (slice(None), slice(None), *place)) for place in itertools.product(*lanes)]
+
+
+def _convolution(op: str, axes: int, tensors: Sequence[Any], padding: Any, groups: int, **moves: Any) -> Any:
+    """``conv1d`` and ``conv2d``, over as many axes; ``moves`` are stride and dilation."""
+    xs = [must_float(op, x) for x in tensors if x is not None]
+    _one_dtype(op, xs)
+    x, w, bias = *xs[:2], xs[2] if len(xs) > 2 else None
+    if (
+        x.ndim not in (axes + 1, axes + 2)
+        or w.ndim != axes + 2
+        or 0 in w.shape[2:]
+        or integer(op, "groups", groups) < 1
+        or x.shape[-axes - 1] != w.shape[1] * groups
+        or w.shape[0] % groups
+        or (bias is not None and bias.shape != w.shape[:1])
+    ):
+        sides, kernel = ("L", "l") if axes == 1 else ("H, W", "h, w")
+        raise RuntimeError(
+            f"{op}(): got shapes {' and '.join(str(x.shape) for x in xs)} with groups={groups}; it needs "
+            f"(N, C, {sides}), (O, C/groups, {kernel}) and, if any, (O,), O a multiple of groups"
+        )
+    stride, dilation = (_sides(op, name, moves[name], 1, axes) for name in ("stride", "dilation"))
+    ends = margins(op, padding, w.shape[2:], stride, dilation)
+    single = x.ndim == axes + 1
+    x = _padded(unsqueeze(x, 0) if single else x, ends, 0)
+    parts = _windows(op, x, w.shape[2:], stride, dilation)
+    n, out = x.shape[0], parts[0].shape[2:]
+    # For each group (N, groups, places of the kernel · C/groups, places of the result), and its kernels as rows.
+    columns = cat([reshape(part, n, groups, w.shape[1], math.prod(out)) for part in parts], 2)
+    rows = reshape(permute(w, 0, *range(2, w.ndim), 1), groups, w.shape[0] // groups, w.shape[1] * len(parts))
+    y = reshape(matmul(rows, columns), n, w.shape[0], *out)
+    y = squeeze(y, 0) if single else y
+    return clone(y) if bias is None else y + reshape(bias, -1, *[1] * axes)
 
 
 def conv2d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
-    """The sums of products of a kernel (O, C, h, w) with all places of (N, C, H, W), plus bias (O,): (N, O, H', W').
+    """The sums of products of a kernel (O, C/groups, h, w) with all places of (N, C, H, W), plus bias (O,).
 
-    Without N there is none in the result either. H' = (H + 2·padding - dilation·(h - 1) - 1) // stride + 1. ``groups``
-    other than 1 and paddings by name are not offered.
+    They are (N, O, H', W'), and without N there is none in the result either: H' = (H + 2·padding - dilation·(h - 1) -
+    1) // stride + 1. With ``groups``, each part of the O kernels sees its part of the C channels alone. ``padding`` may
+    be "valid", which is none, or "same", for H' = H.
     """
-    if groups != 1 or isinstance(padding, str):
-        raise NotImplementedError("conv2d(): the options groups and padding='...' of PyTorch's are not offered here")
-    xs = [must_float("conv2d", x) for x in (input, weight, *([] if bias is None else [bias]))]
-    _one_dtype("conv2d", xs)
-    x, w = xs[:2]
-    if (
-        x.ndim not in (3, 4)
-        or w.ndim != 4
-        or x.shape[-3] != w.shape[1]
-        or (bias is not None and bias.shape != w.shape[:1])
-    ):
-        shapes = " and ".join(str(x.shape) for x in xs)
-        raise RuntimeError(f"conv2d(): got shapes {shapes}; it needs (N, C, H, W), (O, C, h, w) and, if any, (O,)")
-    if x.ndim == 3:
-        return clone(squeeze(conv2d(unsqueeze(x, 0), weight, bias, stride, padding, dilation), 0))
-    stride, dilation = (_pair("conv2d", name, n, 1) for name, n in (("stride", stride), ("dilation", dilation)))
-    x = _padded(x, _pair("conv2d", "padding", padding, 0), 0)
-    parts = _windows("conv2d", x, w.shape[2:], stride, dilation)
-    n, (height, width) = x.shape[0], parts[0].shape[2:]
-    columns = cat([reshape(part, n, w.shape[1], height * width) for part in parts], 1)  # (N, h·w·C, H'·W')
-    rows = reshape(permute(w, 0, 2, 3, 1), w.shape[0], w.shape[1] * len(parts))
-    y = reshape(matmul(rows, columns), n, w.shape[0], height, width)
-    return clone(y) if bias is None else y + reshape(xs[2], -1, 1, 1)
+    return _convolution("conv2d", 2, (input, weight, bias), padding, groups, stride=stride, dilation=dilation)
 
 
 def conv1d(
-    input: Any, weight: Any, bias: Any = None, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
-    """``conv2d`` over one axis: (N, C, L) or (C, L) with (O, C, l) and a bias (O,) gives (N, O, L') or (O, L')."""
-    x, w = tensor("conv1d", input), tensor("conv1d", weight)
-    if x.ndim not in (2, 3) or w.ndim != 3:
-        raise RuntimeError(f"conv1d(): got shapes {x.shape} and {w.shape}; it needs (N, C, L) and (O, C, l)")
-    (stride,), (padding,), (dilation,) = (
-        n if isinstance(n, (tuple, list)) else (n,) for n in (stride, padding, dilation)
-    )
-    y = conv2d(unsqueeze(x, -2), unsqueeze(w, -2), bias, (1, stride), (0, padding), (1, dilation), groups)
-    return clone(squeeze(y, -2))
+    """``conv2d`` over one axis: (N, C, L) or (C, L) with (O, C/groups, l) and bias (O,) gives (N, O, L') or (O, L')."""
+    return _convolution("conv1d", 1, (input, weight, bias), padding, groups, stride=stride, dilation=dilation)
 
 
 def max_pool2d(
@@ -309,15 +338,16 @@ def max_pool2d(
         raise RuntimeError(f"max_pool2d(): needs (N, C, H, W) or (C, H, W), got shape {x.shape}")
     if x.ndim == 3:
         return clone(squeeze(max_pool2d(unsqueeze(x, 0), kernel_size, stride, padding, dilation), 0))
-    kernel, dilation = (_pair("max_pool2d", *row, 1) for row in (("kernel_size", kernel_size), ("dilation", dilation)))
-    stride, padding = _pair("max_pool2d", "stride", stride or kernel, 1), _pair("max_pool2d", "padding", padding, 0)
+    kernel, dilation = (_sides("max_pool2d", *row, 1) for row in (("kernel_size", kernel_size), ("dilation", dilation)))
+    stride, padding = _sides("max_pool2d", "stride", stride or kernel, 1), _sides("max_pool2d", "padding", padding, 0)
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
         raise RuntimeError(f"max_pool2d(): padding {padding} must be at most half of the kernel's size, {kernel}")
+    ends = [(n, n) for n in padding]
     floating = x.dtype.kind == "f"
     lowest = -np.inf if floating else np.iinfo(x.dtype).min
 
     def windows(x: Any) -> list[Any]:
-        return _windows("max_pool2d", _padded(x, padding, lowest), kernel, stride, dilation)
+        return _windows("max_pool2d", _padded(x, ends, lowest), kernel, stride, dilation)
 
     # An infinity below zero that was given goes before one that pads, and the last NaN before all, as in PyTorch.
     values = x._data if isinstance(x, Node) else x
@@ -353,14 +383,21 @@ def scaled_dot_product_attention(
         raise RuntimeError("scaled_dot_product_attention(): is_causal is a mask itself; give no attn_mask beside it")
     if min(q.ndim, k.ndim, v.ndim) < 2:
         raise RuntimeError("scaled_dot_product_attention(): query, key and value need at least two dimensions")
-    scores = matmul(q, mT(k)) * (q.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
-        attn_mask = np.tri(*scores.shape[-2:], dtype=bool)
-    if attn_mask is not None:
-        allowed = tensor("scaled_dot_product_attention", attn_mask)
+        attn_mask = np.tri(q.shape[-2], k.shape[-2], dtype=bool)
+    return matmul(attention_weights(q, k, attn_mask, dropout_p, scale), v)
+
+
+def attention_weights(
+    query: Any, key: Any, mask: Any = None, dropout_p: float = 0.0, scale: float | None = None
+) -> Any:
+    """What ``scaled_dot_product_attention`` multiplies values by, (..., L, S): of each of L the part of each of S."""
+    scores = matmul(query, mT(key)) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        allowed = tensor("scaled_dot_product_attention", mask)
         scores = where(allowed, scores, -np.inf) if allowed.dtype == bool else scores + allowed
     weights = softmax(scores, -1)
-    return matmul(dropout(weights, dropout_p) if dropout_p else weights, v)
+    return dropout(weights, dropout_p) if dropout_p else weights
 
 
 # --- activations ------------------------------------------------------------------------------------------------------

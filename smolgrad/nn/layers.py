@@ -11,8 +11,10 @@ import numpy as np
 from .. import functional
 from ..creation import ones, rand, randn, zeros
 from ..dtypes import float32
-from ..primitives.operands import integer, refuse, sizes
-from ..primitives.shape import flatten, reshape, transpose
+from ..primitives.linalg import matmul
+from ..primitives.operands import integer, refuse, sizes, tensor
+from ..primitives.reduction import mean
+from ..primitives.shape import flatten, reshape, squeeze, transpose, unsqueeze
 from .module import Buffer, Module, Parameter, asked
 
 
@@ -220,10 +222,17 @@ class Flatten(Module):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
-class _Conv(Module):
-    """A convolution over as many axes as a subclass says, with ``weight`` (out, in, *kernel) and ``bias`` (out,).
+# What a convolution meets beyond the ends of its input, and NumPy's name for that.
+_BEYOND = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
-    Both are drawn uniformly within 1/sqrt(in · the kernel's size), as in PyTorch, in float32 unless ``dtype`` is given.
+
+class _Conv(Module):
+    """A convolution over as many axes as a subclass says: ``weight`` (out, in/groups, *kernel) and ``bias`` (out,).
+
+    Both are drawn uniformly within 1/sqrt(in/groups · the kernel's size), as in PyTorch, in float32 unless ``dtype`` is
+    given. ``padding`` may be a name, and ``padding_mode`` says what stands there: zeros, or the input itself, mirrored
+    ("reflect"), held at its ends ("replicate") or begun again ("circular"). ValueError for other names, and for
+    ``groups`` that do not divide both numbers of channels.
     """
 
     axes: ClassVar[int]
@@ -245,40 +254,73 @@ class _Conv(Module):
         **options: Any,
     ):
         name = type(self).__name__
-        given = {
-            "groups": None if groups == 1 else groups,
-            "padding_mode": None if padding_mode == "zeros" else padding_mode,
-        }
-        refuse(name, given | options, "device groups padding_mode")
+        refuse(name, options, "device")
         self.in_channels, self.out_channels = sizes(name, (in_channels, out_channels))
+        self.padding: tuple[int, ...] | str
         self.kernel_size, self.stride, self.padding, self.dilation = (
             sizes(name, tuple(n) if isinstance(n, (tuple, list)) else (n,) * self.axes)
-            for n in (kernel_size, stride, padding, dilation)
+            for n in (kernel_size, stride, () if isinstance(padding, str) else padding, dilation)
         )
-        shape = (self.out_channels, self.in_channels, *self.kernel_size)
+        self.groups, self.padding_mode = integer(name, "groups", groups), padding_mode
+        if self.groups < 1 or self.in_channels % self.groups or self.out_channels % self.groups:
+            raise ValueError(
+                f"{name}(): groups must divide {self.in_channels} and {self.out_channels} channels, got {groups}"
+            )
+        if padding_mode not in _BEYOND:
+            raise ValueError(f"{name}(): padding_mode must be one of {', '.join(_BEYOND)}, got {padding_mode!r}")
+        if isinstance(padding, str):
+            self.padding = padding
+            try:
+                self._margins()
+            except RuntimeError as error:  # which it is of the function, in PyTorch too
+                raise ValueError(*error.args) from None
+        shape = (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
         bound = 1 / math.sqrt(math.prod(shape[1:])) if math.prod(shape[1:]) > 0 else 0.0
         self.weight = _uniform(shape, bound, dtype)
         self.bias = _uniform(shape[:1], bound, dtype) if bias else None
 
     def forward(self, input: Any) -> Any:
-        return type(self).function(input, self.weight, self.bias, self.stride, self.padding, self.dilation)
+        x, padding = (input, self.padding) if self.padding_mode == "zeros" else (self._continued(input), 0)
+        return type(self).function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+    def _margins(self) -> list[tuple[int, int]]:
+        return functional.margins(type(self).__name__, self.padding, self.kernel_size, self.stride, self.dilation)
+
+    def _continued(self, x: Any) -> Any:
+        """``x`` with what stands beyond its ends: elements of its own, picked again."""
+        places = []
+        for n, ends in zip(x.shape[-self.axes :], self._margins(), strict=False):  # too few axes are refused later
+            most = {"reflect": n - 1, "circular": n, "replicate": math.inf if n else 0}[self.padding_mode]
+            if max(ends) > most:
+                raise RuntimeError(
+                    f"{type(self).__name__}(): a padding of {max(ends)} in the mode {self.padding_mode} is too much "
+                    f"for an input of shape {x.shape}"
+                )
+            places.append(np.pad(np.arange(n), ends, mode=_BEYOND[self.padding_mode]))  # type: ignore[call-overload]  # a name that is not literal
+        return x[(..., *np.ix_(*places))]
 
     def extra_repr(self) -> str:
-        defaults = {"padding": (0,) * self.axes, "dilation": (1,) * self.axes}
-        others = [f"{name}={getattr(self, name)}" for name, usual in defaults.items() if getattr(self, name) != usual]
-        others += ["bias=False"] if self.bias is None else []
-        first = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        return ", ".join([first, *others])
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        defaults = {
+            "padding": (0,) * self.axes,
+            "dilation": (1,) * self.axes,
+            "groups": 1,
+            "bias": True,
+            "padding_mode": "zeros",
+        }
+        found = vars(self) | {"bias": self.bias is not None}
+        parts += [f"{name}={found[name]}" for name, usual in defaults.items() if found[name] != usual]
+        return ", ".join(parts)
 
 
 class Conv1d(_Conv):
-    """``conv1d`` with a kernel and a bias of its own: (N, C, L) gives (N, O, L')."""
+    """``functional.conv1d`` with a kernel and a bias of its own: (N, C, L) gives (N, O, L')."""
 
     axes, function = 1, functional.conv1d
 
 
 class Conv2d(_Conv):
-    """``conv2d`` with a kernel and a bias of its own: (N, C, H, W) gives (N, O, H', W')."""
+    """``functional.conv2d`` with a kernel and a bias of its own: (N, C, H, W) gives (N, O, H', W')."""
 
     axes, function = 2, functional.conv2d
 
@@ -304,9 +346,12 @@ class MaxPool2d(Module):
 class MultiheadAttention(Module):
     """Attention of ``num_heads`` heads beside each other: each of its own embed_dim/num_heads features.
 
-    ``query`` is (L, N, E), ``key`` and ``value`` (S, N, E), with ``batch_first`` (N, L, E) and (N, S, E). The result is
-    a pair as in PyTorch, (output, None): the weights, PyTorch's default, are not offered, so that calls must say
-    ``need_weights=False``. Source: Vaswani et al., "Attention Is All You Need" (2017).
+    ``query`` is (L, N, E), ``key`` (S, N, kdim) and ``value`` (S, N, vdim), with ``batch_first`` N goes first, and all
+    may be without N. The result is a pair: the output, of the shape of ``query``, and with ``need_weights`` the weights
+    (N, L, S), which are the heads' mean unless ``average_attn_weights`` is False, for (N, num_heads, L, S); otherwise
+    None. ``attn_mask`` is (L, S) or (N·num_heads, L, S), ``key_padding_mask`` (N, S): bools, True where not to look, or
+    numbers that are added. ``is_causal`` is a hint, that ``attn_mask`` is causal. AssertionError and RuntimeError for
+    other shapes and dtypes, as in PyTorch. Source: Vaswani et al., "Attention Is All You Need" (2017).
     """
 
     def __init__(
@@ -315,20 +360,33 @@ class MultiheadAttention(Module):
         num_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
         batch_first: bool = False,
         *,
         dtype: Any = None,
         **options: Any,
     ):
-        refuse("MultiheadAttention", asked(options), "add_bias_kv add_zero_attn kdim vdim device")
-        self.embed_dim, self.num_heads = sizes("MultiheadAttention", (embed_dim, num_heads))
-        if embed_dim % num_heads:
-            raise ValueError(f"MultiheadAttention(): {num_heads} heads cannot share {embed_dim} features evenly")
+        name = type(self).__name__
+        switches = asked({"add_bias_kv": add_bias_kv, "add_zero_attn": add_zero_attn})
+        refuse(name, switches | options, "add_bias_kv add_zero_attn device")
+        self.embed_dim, self.num_heads = width, _ = sizes(name, (embed_dim, num_heads))
+        if width < 1 or self.num_heads < 1:
+            raise ValueError(f"{name}(): embed_dim and num_heads must be at least 1, got {width} and {num_heads}")
+        if width % self.num_heads:
+            raise AssertionError(f"{name}(): {num_heads} heads cannot share {width} features evenly")
+        self.kdim, self.vdim = sizes(name, (width if kdim is None else kdim, width if vdim is None else vdim))
         self.dropout, self.batch_first = dropout, batch_first
-        bound = math.sqrt(6 / (4 * embed_dim))  # Xavier's, of a (3E, E) weight
-        self.in_proj_weight = _uniform((3 * embed_dim, embed_dim), bound, dtype)
-        self.in_proj_bias = Parameter(zeros(3 * embed_dim, dtype=dtype or float32)) if bias else None
-        self.out_proj = Linear(embed_dim, embed_dim, bias, dtype=dtype)
+        if self.kdim == self.vdim == width:
+            self.in_proj_weight = _xavier((3 * width, width), dtype)
+        else:
+            self.q_proj_weight = _xavier((width, width), dtype)
+            self.k_proj_weight = _xavier((width, self.kdim), dtype)
+            self.v_proj_weight = _xavier((width, self.vdim), dtype)
+        self.in_proj_bias = Parameter(zeros(3 * width, dtype=dtype or float32)) if bias else None
+        self.out_proj = Linear(width, width, bias, dtype=dtype)
         if self.out_proj.bias is not None:
             self.out_proj.bias.data[...] = 0
 
@@ -337,28 +395,81 @@ class MultiheadAttention(Module):
         query: Any,
         key: Any,
         value: Any,
-        key_padding_mask: None = None,
+        key_padding_mask: Any = None,
         need_weights: bool = True,
         attn_mask: Any = None,
+        average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> Any:
-        if need_weights or key_padding_mask is not None:
-            raise NotImplementedError("MultiheadAttention(): give need_weights=False and no key_padding_mask")
-        if attn_mask is not None and attn_mask.dtype == bool:
-            attn_mask = ~np.asarray(attn_mask)  # here, as in PyTorch, True is where not to look
-        heads = []
-        for i, x in enumerate((query, key, value)):
-            part = slice(i * self.embed_dim, (i + 1) * self.embed_dim)
-            bias = None if self.in_proj_bias is None else self.in_proj_bias[part]
-            y = functional.linear(x if self.batch_first else transpose(x, 0, 1), self.in_proj_weight[part], bias)
-            heads.append(transpose(reshape(y, *y.shape[:2], self.num_heads, self.embed_dim // self.num_heads), 1, 2))
-        y = functional.scaled_dot_product_attention(
-            heads[0],
-            heads[1],
-            heads[2],
-            None if is_causal else attn_mask,
-            self.dropout if self.training else 0.0,
-            is_causal,
-        )
-        y = self.out_proj(flatten(transpose(y, 1, 2), 2))
-        return (y if self.batch_first else transpose(y, 0, 1)), None
+        single = self._check_shapes(query, key, value)
+        if is_causal and attn_mask is None:
+            raise RuntimeError("MultiheadAttention(): is_causal is a hint that attn_mask is causal, and there is none")
+        q, k, v = (self._heads(i, x, single) for i, x in enumerate((query, key, value)))
+        (n, heads, length), size = q.shape[:3], k.shape[2]
+        looks = {(length, size): (length, size), (n * heads, length, size): (n, heads, length, size)}
+        padding: dict[tuple[int, ...], tuple[int, ...]] = {(size,) if single else (n, size): (n, 1, 1, size)}
+        masks = [
+            _added("attn_mask", attn_mask, looks, RuntimeError, q.dtype),
+            _added("key_padding_mask", key_padding_mask, padding, AssertionError, q.dtype),
+        ]
+        given = [mask for mask in masks if mask is not None]
+        mask = given[0] + given[1] if len(given) == 2 else given[0] if given else None
+        weights = functional.attention_weights(q, k, mask, self.dropout if self.training else 0.0)
+        y = self.out_proj(flatten(transpose(matmul(weights, v), 1, 2), 2))
+        if average_attn_weights:
+            weights = mean(weights, 1)
+        if single:
+            y, weights = squeeze(y, 0), squeeze(weights, 0)
+        elif not self.batch_first:
+            y = transpose(y, 0, 1)
+        return y, weights if need_weights else None
+
+    def _check_shapes(self, query: Any, key: Any, value: Any) -> bool:
+        """Whether there is no batch."""
+        shapes = [x.shape for x in (query, key, value)]
+        widths, batch = [self.embed_dim, self.kdim, self.vdim], 0 if self.batch_first else 1
+        if (
+            query.ndim not in (2, 3)
+            or any(len(shape) != query.ndim for shape in shapes)
+            or [shape[-1] for shape in shapes] != widths
+            or key.shape[:-1] != value.shape[:-1]
+        ):
+            raise AssertionError(
+                f"MultiheadAttention(): query, key and value need two or three axes, the last of sizes {widths}, and "
+                f"key and value the same others, got {', '.join(map(str, shapes))}"
+            )
+        if query.ndim == 3 and query.shape[batch] != key.shape[batch]:
+            raise RuntimeError(f"MultiheadAttention(): query {shapes[0]} and key {shapes[1]} are not of one batch")
+        return bool(query.ndim == 2)
+
+    def _heads(self, i: int, x: Any, single: bool) -> Any:
+        """The queries, keys or values (N, heads, length, features), for ``i`` of 0, 1 or 2."""
+        width, part = self.embed_dim, slice(i * self.embed_dim, (i + 1) * self.embed_dim)
+        if self.kdim == self.vdim == width:
+            weight = self.in_proj_weight[part]
+        else:
+            weight = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)[i]
+        x = unsqueeze(x, 0) if single else x if self.batch_first else transpose(x, 0, 1)
+        y = functional.linear(x, weight, None if self.in_proj_bias is None else self.in_proj_bias[part])
+        return transpose(reshape(y, *y.shape[:2], self.num_heads, width // self.num_heads), 1, 2)
+
+
+def _xavier(shape: tuple[int, int], dtype: Any) -> Parameter:
+    """Drawn uniformly within sqrt(6 / (fan in + fan out)): Glorot and Bengio (2010)."""
+    return _uniform(shape, math.sqrt(6 / sum(shape)), dtype)
+
+
+def _added(
+    name: str, mask: Any, shapes: dict[tuple[int, ...], tuple[int, ...]], error: type[Exception], dtype: Any
+) -> Any:
+    """A mask as numbers that are added, in the shape that ``shapes`` has for its own."""
+    if mask is None:
+        return None
+    mask = tensor("MultiheadAttention", mask)
+    if mask.shape not in shapes:
+        raise error(f"MultiheadAttention(): {name} must have shape {' or '.join(map(str, shapes))}, got {mask.shape}")
+    if mask.dtype == bool:
+        mask = np.where(np.asarray(mask), -np.inf, 0.0).astype(dtype)
+    elif mask.dtype.kind != "f":
+        raise AssertionError(f"MultiheadAttention(): {name} must hold bools or floating numbers, got {mask.dtype}")
+    return reshape(mask, shapes[mask.shape])

@@ -97,17 +97,19 @@ def _by_channel(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
 
 @st.composite
 def convolutions(draw: Any, axes: int) -> Call:
-    """An input with or without a batch, a kernel that fits into it, and a bias or none."""
+    """An input with or without a batch, a kernel that fits into it, and a bias or none; whole, or in groups."""
     kernel, dilation, padding, extra = (draw(st.tuples(*[st.integers(low, 2)] * axes)) for low in (1, 1, 0, 0))
+    named = draw(st.sampled_from([None, "same", "valid"]))
     sides = tuple(
-        max(1, d * (k - 1) + 1 - 2 * p) + e for k, d, p, e in zip(kernel, dilation, padding, extra, strict=True)
+        max(1, d * (k - 1) + 1 - (0 if named else 2 * p)) + e
+        for k, d, p, e in zip(kernel, dilation, padding, extra, strict=True)
     )
-    channels, out = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    groups, channels, out = (draw(st.integers(1, 2)) for _ in range(3))
     batch = draw(st.sampled_from([(), (1,), (2,), (0,)]))
-    bias = [(out,)] if draw(st.booleans()) else []
-    stride = draw(st.integers(1, 2))
-    params = {"stride": stride, "padding": padding if axes > 1 else padding[0], "dilation": dilation}
-    return Call(((*batch, channels, *sides), (out, channels, *kernel), *bias), params)
+    bias = [(groups * out,)] if draw(st.booleans()) else []
+    stride = 1 if named == "same" else draw(st.integers(1, 2))
+    params = {"stride": stride, "padding": named or padding, "dilation": dilation, "groups": groups}
+    return Call(((*batch, groups * channels, *sides), (groups * out, channels, *kernel), *bias), params)
 
 
 @st.composite
@@ -270,8 +272,9 @@ SPECS = [
         convolutions(1),
         affine=True,
         errors=(
-            ErrorInput(((1, 2, 3), (1, 1, 2)), {}, RuntimeError, r"conv2d\(\): got shapes"),
+            ErrorInput(((1, 2, 3), (1, 1, 2)), {}, RuntimeError, r"conv1d\(\): got shapes \(1, 2, 3\) and \(1, 1, 2\)"),
             ErrorInput(((3,), (1, 1, 2)), {}, RuntimeError, r"needs \(N, C, L\)"),
+            ErrorInput(((1, 1, 2), (1, 1, 2)), {"padding": -1}, RuntimeError, r"padding must be a number, at least 0"),
         ),
     ),
     OpSpec(
@@ -281,7 +284,14 @@ SPECS = [
         errors=(
             ErrorInput(((1, 2, 3, 3), (1, 1, 2, 2)), {}, RuntimeError, r"got shapes \(1, 2, 3, 3\) and \(1, 1, 2, 2\)"),
             ErrorInput(((1, 1, 2, 2), (1, 1, 3, 3)), {}, RuntimeError, r"kernel of \(3, 3\) does not fit .*\(2, 2\)"),
+            ErrorInput(((1, 1, 2, 2), (1, 1, 1, 0)), {}, RuntimeError, r"got shapes"),
             ErrorInput(((1, 1, 2, 2), (1, 1, 1, 1)), {"stride": 0}, RuntimeError, r"stride must be"),
+            ErrorInput(
+                ((1, 1, 2, 2), (1, 1, 1, 1)), {"padding": "full"}, RuntimeError, r"'same' or 'valid', got 'full'"
+            ),
+            ErrorInput(((1, 1, 2, 2), (1, 1, 1, 1)), {"padding": "same", "stride": 2}, RuntimeError, r"strides of 1"),
+            ErrorInput(((1, 4, 2, 2), (3, 2, 1, 1)), {"groups": 2}, RuntimeError, r"groups=2; .* a multiple of groups"),
+            ErrorInput(((1, 4, 2, 2), (2, 4, 1, 1)), {"groups": 0}, RuntimeError, r"groups=0"),
         ),
     ),
     OpSpec(

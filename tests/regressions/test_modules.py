@@ -42,6 +42,30 @@ LAYERS = {
         {"padding": (1, 0), "dilation": 2, "bias": False},
         np.ones((2, 3, 4), "float32"),
     ),
+    "Conv1d in groups": ((4, 6, 2), {"groups": 2}, np.ones((2, 4, 5), "float32")),
+    "Conv2d of the same size": (
+        (2, 3, (2, 3)),
+        {"padding": "same"},
+        np.sin(np.arange(24, dtype="float32")).reshape(2, 3, 4),
+    ),
+    "Conv2d of what is valid": (
+        (2, 3, 2),
+        {"padding": "valid"},
+        np.sin(np.arange(24, dtype="float32")).reshape(2, 3, 4),
+    ),
+    **{
+        f"Conv2d {mode}": (
+            (1, 1, 2),
+            {"padding": (1, 2), "padding_mode": mode, "dilation": (1, 2)},
+            np.sin(np.arange(24, dtype="float32")).reshape(2, 1, 3, 4),
+        )
+        for mode in ("reflect", "replicate", "circular")
+    },
+    "Conv1d begun again to the same size": (
+        (1, 1, 4),
+        {"padding": "same", "padding_mode": "circular"},
+        np.sin(np.arange(5, dtype="float32")).reshape(1, 5),
+    ),
     "MaxPool2d": ((2,), {}, np.arange(16, dtype="float32").reshape(1, 4, 4)),
     "MaxPool2d that overlaps": (((3, 2), 1), {"padding": 1}, np.arange(16, dtype="float32").reshape(1, 1, 4, 4)),
     "Dropout": ((0.0,), {}, np.ones(3, "float32")),
@@ -462,6 +486,14 @@ def test_parameters_have_the_dtype_that_was_asked_for(row, dtype):
         assert all(p.dtype == (dtype or "float32") for p in layer(row, dtype=dtype).parameters())
 
 
+def padded(mode, padding):
+    return nn.Conv1d(1, 1, 1, padding=padding, padding_mode=mode)
+
+
+def attention(**given):
+    return nn.MultiheadAttention(2, 1)(**dict.fromkeys(("query", "key", "value"), smolgrad.ones(3, 1, 2)) | given)
+
+
 # One line a refusal: what is called, exception, what its message says.
 REFUSED = [
     (lambda: nn.Linear(2, 3, device="cpu"), NotImplementedError, "device"),
@@ -474,11 +506,29 @@ REFUSED = [
     (lambda: nn.BatchNorm1d(2)(smolgrad.ones(1, 2)), ValueError, "more than one value a channel"),
     (lambda: nn.Dropout(1.5), ValueError, "p must be in"),
     (lambda: nn.Dropout(inplace=True), NotImplementedError, "inplace"),
-    (lambda: nn.Conv2d(2, 2, 1, groups=2), NotImplementedError, "groups"),
-    (lambda: nn.Conv2d(2, 2, 1, padding_mode="reflect"), NotImplementedError, "padding_mode"),
+    (lambda: nn.Conv2d(3, 2, 1, groups=2), ValueError, "groups must divide 3 and 2 channels, got 2"),
+    (lambda: nn.Conv1d(2, 3, 1, groups=2), ValueError, "groups must divide 2 and 3 channels, got 2"),
+    (lambda: nn.Conv2d(2, 2, 1, groups=0), ValueError, "groups must divide"),
+    (lambda: nn.Conv2d(2, 2, 1, padding_mode="mirror"), ValueError, "padding_mode must be one of .* got 'mirror'"),
+    (lambda: nn.Conv2d(2, 2, 1, padding="full"), ValueError, "'same' or 'valid', got 'full'"),
+    (lambda: nn.Conv2d(2, 2, 1, padding="same", stride=2), ValueError, "needs strides of 1"),
+    (lambda: padded("reflect", 2)(smolgrad.ones(1, 2)), RuntimeError, r"2 in the mode reflect .* shape \(1, 2\)"),
+    (lambda: padded("circular", 3)(smolgrad.ones(1, 2)), RuntimeError, "3 in the mode circular"),
+    (lambda: padded("replicate", 1)(smolgrad.ones(1, 0)), RuntimeError, "1 in the mode replicate"),
+    (lambda: padded("replicate", 1)(smolgrad.ones(2)), RuntimeError, "it needs .N, C, L."),
     (lambda: nn.MaxPool2d(2, ceil_mode=True), NotImplementedError, "ceil_mode"),
-    (lambda: nn.MultiheadAttention(3, 2), ValueError, "2 heads cannot share 3"),
-    (lambda: nn.MultiheadAttention(2, 1)(*[smolgrad.ones(1, 1, 2)] * 3), NotImplementedError, "need_weights=False"),
+    (lambda: nn.MultiheadAttention(3, 2), AssertionError, "2 heads cannot share 3"),
+    (lambda: nn.MultiheadAttention(2, 0), ValueError, "must be at least 1, got 2 and 0"),
+    (lambda: nn.MultiheadAttention(2, 1, add_bias_kv=True), NotImplementedError, "add_bias_kv"),
+    (lambda: nn.MultiheadAttention(2, 1, add_zero_attn=True), NotImplementedError, "add_zero_attn"),
+    (lambda: attention(is_causal=True), RuntimeError, "is_causal is a hint"),
+    (lambda: attention(key=smolgrad.ones(3, 1, 3)), AssertionError, r"of sizes \[2, 2, 2\].* got .*\(3, 1, 3\)"),
+    (lambda: attention(key=smolgrad.ones(4, 1, 2)), AssertionError, "the same others"),
+    (lambda: attention(query=smolgrad.ones(3, 2)), AssertionError, "two or three axes"),
+    (lambda: attention(query=smolgrad.ones(3, 2, 2)), RuntimeError, "not of one batch"),
+    (lambda: attention(attn_mask=np.ones((3, 2), bool)), RuntimeError, r"attn_mask must have shape \(3, 3\) or"),
+    (lambda: attention(attn_mask=np.ones((3, 3), int)), AssertionError, "bools or floating numbers, got int64"),
+    (lambda: attention(key_padding_mask=np.ones((3, 1), bool)), AssertionError, r"must have shape \(1, 3\)"),
     (lambda: nn.ModuleList([smolgrad.relu]), TypeError, "needs modules, got function"),
     (lambda: nn.ModuleDict({"keys": nn.ReLU()}), KeyError, "one of its methods"),
     (lambda: nn.Linear(1, 1).register_buffer("weight", None), KeyError, "an attribute 'weight' already"),
@@ -611,22 +661,49 @@ def test_dropout_keeps_and_scales_what_it_says_and_its_gradient_the_same():
     assert (drop.eval()(x).data == 1).all()
 
 
-@pytest.mark.parametrize("batch_first", [False, True])
-@pytest.mark.parametrize("mask", [None, "causal", "bools", "numbers"])
-def test_attention_of_several_heads_is_pytorchs(batch_first, mask):
-    ours = nn.MultiheadAttention(4, 2, batch_first=batch_first, dtype="float64")
+@given(data=st.data())
+def test_attention_of_several_heads_is_pytorchs(data):
+    # What comes out, the weights that led to it, and every gradient.
+    draw = lambda name, *values: data.draw(st.sampled_from(values), label=name)  # noqa: E731
+    heads, length, size, n = (draw(name, 1, 2, 3) for name in ("heads", "queries", "keys", "batch"))
+    options = {"kdim": draw("kdim", None, 3), "vdim": draw("vdim", None, 5), "bias": draw("bias", True, False)}
+    ours = nn.MultiheadAttention(2 * heads, heads, batch_first=draw("batch first", True, False), **options).double()
     theirs = pytorch.twin(ours)
-    rng = np.random.default_rng(0)
-    q, k = rng.normal(size=(3, 3, 4)), rng.normal(size=(3, 3, 4))
-    later = np.triu(np.ones((3, 3), bool), 1)
-    given = {"causal": later, "bools": later, "numbers": np.where(later, -0.5, 0.0)}.get(mask)
-    options = {"need_weights": False, "is_causal": mask == "causal"}
-    ys = [
-        module(make(q), make(k), make(k), attn_mask=None if given is None else make(given), **options)
-        for module, make in ((ours, smolgrad.tensor), (theirs, torch.tensor))
-    ]
-    assert ys[0][1] is ys[1][1] is None
-    np.testing.assert_allclose(ys[0][0].data, ys[1][0].detach().numpy(), rtol=1e-12)
+    single = draw("without a batch", False, True)
+    n = 1 if single else n
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32), label="seed"))
+
+    def drawn(rows, width):
+        x = rng.normal(size=(n, rows, width))
+        return x[0] if single else x if ours.batch_first else x.swapaxes(0, 1)
+
+    arrays = [drawn(length, 2 * heads), drawn(size, ours.kdim), drawn(size, ours.vdim)]
+    # Each query sees the first key: of a row without any the softmax is NaN.
+    masks = {
+        "attn_mask": draw("mask", None, (length, size), (n * heads, length, size)),
+        "key_padding_mask": draw("padding", None, (size,) if single else (n, size)),
+    }
+    masks = {name: shape and rng.normal(size=shape) for name, shape in masks.items()}
+    if draw("bools", True, False):
+        masks = {name: mask if mask is None else (mask > 0) & (np.arange(size) > 0) for name, mask in masks.items()}
+    given = {"need_weights": draw("weights", True, False), "average_attn_weights": draw("average", True, False)}
+    if draw("causal", False, True):
+        masks["attn_mask"], given["is_causal"] = np.triu(np.ones((length, size), bool), 1), draw("hint", True, False)
+    found = []
+    for module, make in ((ours, smolgrad.tensor), (theirs, torch.tensor)):
+        xs = [make(a, requires_grad=True) for a in arrays]
+        made = {name: mask if mask is None else make(mask) for name, mask in masks.items()}
+        y, weights = module(*xs, **made, **given)
+        loss = (y * y + y).sum()
+        if weights is not None:
+            loss = loss + (weights * weights).sum()
+        loss.backward()
+        grads = [x.grad for x in (*xs, *module.parameters())]
+        found.append([x if x is None else x.detach().numpy() for x in (y, weights, *grads)])
+    for a, b in zip(*found, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
 
 
 def test_evaluation_of_batch_norm_has_pytorchs_gradients():

@@ -58,12 +58,6 @@ def test_padding_is_nothing_special_to_an_embedding_of_arrays() -> None:
     np.testing.assert_array_equal(functional.embedding(rows, table, padding_idx=0), table[rows])
 
 
-def test_a_convolution_in_groups_is_not_offered() -> None:
-    x, w = smolgrad.ones(1, 2, 3, 3), smolgrad.ones(2, 1, 1, 1)
-    with pytest.raises(NotImplementedError, match="options groups and padding"):
-        functional.conv2d(x, w, groups=2)
-
-
 def test_attention_takes_one_mask_and_two_dimensions() -> None:
     x = smolgrad.ones(2, 2)
     with pytest.raises(RuntimeError, match="is_causal is a mask itself"):
