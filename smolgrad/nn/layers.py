@@ -315,8 +315,8 @@ class MultiheadAttention(Module):
         num_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
-        batch_first: bool = False,
         *,
+        batch_first: bool = False,
         dtype: Any = None,
         **options: Any,
     ):
