@@ -549,6 +549,7 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    *,
     allow_unused: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """The gradients of ``outputs``, weighted by ``grad_outputs``, with respect to each of ``inputs``; ``.grad`` stays.

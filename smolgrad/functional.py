@@ -438,7 +438,7 @@ def _checked_reduction(op: str, reduction: Any) -> None:
         raise ValueError(f"{op}(): reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
 
 
-def mse_loss(input: Any, target: Any, reduction: str = "mean", **options: Any) -> Any:
+def mse_loss(input: Any, target: Any, *, reduction: str = "mean", **options: Any) -> Any:
     """The squared differences of ``input`` and ``target``, which broadcast: each, their mean, or their sum."""
     refuse("mse_loss", options, "weight size_average reduce")
     _checked_reduction("mse_loss", reduction)
@@ -449,7 +449,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean", **options: Any) -
     return _reduced(d * d, reduction, d.size)
 
 
-def l1_loss(input: Any, target: Any, reduction: str = "mean", **options: Any) -> Any:
+def l1_loss(input: Any, target: Any, *, reduction: str = "mean", **options: Any) -> Any:
     """The absolute differences of ``input`` and ``target``, which broadcast: each, their mean, or their sum."""
     refuse("l1_loss", options, "weight size_average reduce")
     _checked_reduction("l1_loss", reduction)

@@ -116,7 +116,7 @@ class Module:
             raise KeyError(f"register_buffer(): {type(self).__name__} has an attribute {name!r} already")
         setattr(self, name, None if tensor is None else Buffer(tensor))
 
-    def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+    def named_modules(self, *, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
         """The module itself, named ``prefix``, and all modules below, each before those that it holds."""
         return ((name, x) for name, x in _walk(self, prefix, set(), remove_duplicate) if isinstance(x, Module))
 
@@ -171,10 +171,10 @@ class Module:
                 x._grad = None if x.grad is None else x.grad.detach().to(dtype)
         return self
 
-    def apply(self, function: Callable[[Module], Any]) -> Any:
-        """Call ``function`` on all modules, each after those below it; the module itself."""
+    def apply(self, fn: Callable[[Module], Any]) -> Any:
+        """Call ``fn`` on all modules, each after those below it; the module itself."""
         for module in reversed(list(self.modules())):
-            function(module)
+            fn(module)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
