@@ -21,9 +21,10 @@ FULL = [
     "mnist --torch-twin --tag float32-twin",
     "mnist",
     "divergence",
-    "char --torch-twin 100",
+    "char --torch-twin 200",
     "gpt --torch-twin 50 --dtype float64 --steps 50 --tag float64-twin",
-    "gpt --torch-twin 100",
+    "gpt --torch-twin 100 --steps 100 --tag float32-twin",
+    "gpt",
 ]
 QUICK = [
     "digits",

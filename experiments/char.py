@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
     training = Run("char", options)
     sides = training.train(task)
     training.results["baselines"] = baselines(learned, held_out, len(alphabet))
-    text.judge(training, sides, AT_MOST)
+    text.judge(training, sides, AT_MOST, STEPS)
     text.sample(training, sides[0], alphabet, held_out[:CONTEXT])
     plots.training(training, text.MEASURE, text.UNIT, lines=training.results["baselines"])
     return training.finish()

@@ -134,7 +134,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     training = Run("gpt", options)
     sides = training.train(task)
-    text.judge(training, sides, AT_MOST)
+    text.judge(training, sides, AT_MOST, STEPS)
     text.sample(training, sides[0], alphabet, held_out[:CONTEXT])
     plots.training(training, text.MEASURE, text.UNIT)
     begin = held_out[:SHOWN]

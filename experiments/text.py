@@ -31,10 +31,11 @@ def drawn(codes: np.ndarray, length: int, batch: int, seed: int, step: int) -> n
     return windows(codes, starts, length)
 
 
-def judge(run: Run, sides: list[Side], at_most: float) -> None:
-    """Hold the loss and, beside a twin in float64, the weights against their bounds."""
+def judge(run: Run, sides: list[Side], at_most: float, steps: int) -> None:
+    """Hold the loss after all ``steps`` and, beside a twin in float64, the weights against their bounds."""
     loss = run.evaluations[-1][f"smolgrad {MEASURE}"]
-    run.check(f"{MEASURE}, {UNIT}", loss, at_most=QUICK if run.options.quick else at_most)
+    if run.options.quick or run.step == steps:
+        run.check(f"{MEASURE}, {UNIT}", loss, at_most=QUICK if run.options.quick else at_most)
     if len(sides) > 1 and run.options.dtype == "float64":
         run.check_twins(at_most=SAME)
 
