@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -54,6 +55,14 @@ class ModuleList(_Members):
         for i, module in enumerate(modules, start=len(self)):
             setattr(self, str(i), _module("ModuleList", module))
         return self
+
+    def _lines(self) -> list[str]:
+        lines = []
+        for text, alike in itertools.groupby(children(self), key=lambda member: repr(member[1])):
+            names = [name for name, _ in alike]
+            several = f"({names[0]}-{names[-1]}): {len(names)} x {text}"
+            lines.append(several if len(names) > 1 else f"({names[0]}): {text}")
+        return lines
 
     def __getitem__(self, index: int | slice) -> Any:
         """One module, or a ModuleList of some, numbered anew. IndexError where there is none."""

@@ -201,11 +201,11 @@ class Module:
         given = {name: _array(state_dict[name]) for name in own if name in state_dict}
         faults = [_misfit(name, own[name], value) for name, value in given.items()]
         if strict:
-            faults += [f"{name} is missing" for name in keys.missing_keys]
-            faults += [f"{name} is unexpected" for name in keys.unexpected_keys]
+            faults += ["missing: " + ", ".join(keys.missing_keys)] if keys.missing_keys else []
+            faults += ["unexpected: " + ", ".join(map(str, keys.unexpected_keys))] if keys.unexpected_keys else []
         faults = [fault for fault in faults if fault] or _contradictions(own, given)
         if faults:
-            raise RuntimeError(f"load_state_dict() of {type(self).__name__}: " + "; ".join(faults))
+            raise RuntimeError("\n  ".join([f"load_state_dict() of {type(self).__name__}:", *faults]))
         # A value in the memory of one of our own parameters must not change before its turn comes.
         ours = {id(versions.owner(x.data)) for x in own.values()}
         given = {name: value.copy() if id(versions.owner(value)) in ours else value for name, value in given.items()}
@@ -219,9 +219,13 @@ class Module:
         """What ``repr`` says of the module itself."""
         return ""
 
+    def _lines(self) -> list[str]:
+        """A text for each module that ``repr`` shows below this one."""
+        return [f"({name}): {module!r}" for name, module in children(self)]
+
     @recursive_repr("...")
     def __repr__(self) -> str:
-        lines = [f"({name}): {module!r}".replace("\n", "\n  ") for name, module in children(self)]
+        lines = [line.replace("\n", "\n  ") for line in self._lines()]
         extra = self.extra_repr()
         if lines:
             extra = "".join(f"\n  {line}" for line in ([extra] if extra else []) + lines) + "\n"

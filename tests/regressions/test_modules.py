@@ -327,9 +327,12 @@ WRONG = {
     "a wider dtype": ({"1.bias": np.ones(3)}, "1.bias needs.*float32, got.*float64"),
     "integers": ({"1.bias": np.ones(3, int)}, "1.bias needs.*float32, got.*int64"),
     "a list": ({"1.bias": [1.0, 1.0, 1.0]}, "1.bias must be a Tensor or an array, got list"),
-    "a surplus name": ({"2.bias": np.ones(3, F)}, "2.bias is unexpected"),
-    "a missing name": ({"1.bias": None}, "1.bias is missing"),
-    "two faults": ({"0.bias": np.ones(1, F), "x": np.ones(1, F)}, "0.bias needs.*x is unexpected"),
+    "a surplus name": ({"2.bias": np.ones(3, F)}, "unexpected: 2.bias"),
+    "a missing name": ({"1.bias": None}, "missing: 1.bias"),
+    "three faults": (
+        {"0.bias": np.ones(1, F), "1.weight": None, "1.bias": None, "x": np.ones(1, F), "y": np.ones(1, F)},
+        "0.bias needs.*\n  missing: 1.weight, 1.bias\n  unexpected: x, y$",
+    ),
 }
 
 
@@ -342,7 +345,7 @@ def test_loading_checks_everything_before_it_changes_anything(row):
     before = [p.data.copy() for p in model.parameters()]
     state = {name: smolgrad.tensor(x.data + 1) for name, x in model.state_dict().items()} | change
     state = {name: x for name, x in state.items() if x is not None}
-    with pytest.raises(RuntimeError, match=f"load_state_dict\\(\\) of Sequential: .*{message}"):
+    with pytest.raises(RuntimeError, match=f"(?s)load_state_dict\\(\\) of Sequential:\n  .*{message}"):
         model.load_state_dict(state)
     assert all((p.data == b).all() for p, b in zip(model.parameters(), before, strict=True))
 
@@ -634,14 +637,14 @@ def test_apply_reaches_what_is_below_first():
 
 def test_lists_and_dicts_of_modules_have_pytorchs_names():
     def build(nn):
-        model = nn.ModuleList([nn.Linear(1, 2), nn.ReLU()])
+        model = nn.ModuleList([nn.Linear(1, 2), nn.ReLU(), nn.ReLU(), *[nn.Sequential(nn.Tanh()) for _ in range(3)]])
         model.append(nn.ModuleDict({"a": nn.Linear(2, 1), "b": nn.Tanh()}))
         return model
 
     model, twin = build(nn), build(torch.nn)
     assert list(model.state_dict()) == list(twin.state_dict())
     assert repr(model) == repr(twin)
-    assert len(model) == 3
+    assert len(model) == 7
     assert list(model[1:].named_modules())[1][0] == "0"
     assert model[-1]["a"] is next(iter(model[-1].values()))
     assert list(model[-1]) == list(model[-1].keys()) == [name for name, _ in model[-1].items()] == ["a", "b"]
@@ -730,6 +733,17 @@ def test_a_twin_and_back_again(row):
         assert name == other
         assert x.dtype == y.dtype
         assert (x.data == y.data).all()
+
+
+def test_a_twin_is_tied_where_its_module_is():
+    table, head, shared = nn.Embedding(4, 3), nn.Linear(3, 4, bias=False), nn.Linear(4, 4)
+    head.weight = table.weight
+    model = nn.Sequential(table, head, shared, nn.Tanh(), shared).requires_grad_(False)
+    for other in (pytorch.twin(model), pytorch.back(pytorch.twin(model))):
+        assert other[1].weight is other[0].weight
+        assert other[4] is other[2]
+        assert [p.requires_grad for p in other.parameters()] == [False] * 3
+        assert list(other.state_dict()) == list(model.state_dict())
 
 
 def test_a_class_of_ones_own_has_no_twin():

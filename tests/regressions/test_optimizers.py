@@ -12,6 +12,7 @@ import torch
 
 import smolgrad
 from smolgrad import optim
+from spec.oracles import pytorch
 
 OPTIMIZERS = ("SGD", "Adam", "AdamW")
 
@@ -319,12 +320,7 @@ def test_pytorchs_state_dicts_are_understood_in_both_directions(optimizer):
     ps, step = pair(optimizer)
     qs = [torch.tensor(p.data, requires_grad=True) for p in ps]
     theirs = getattr(torch.optim, optimizer)([{"params": [q]} for q in qs], foreach=False, **SAVED[optimizer])
-    state = step.state_dict()
-    tensors = {i: {k: torch.tensor(x) for k, x in entry.items()} for i, entry in state["state"].items()}
-    for entry in tensors.values():
-        if "step" in entry:
-            entry["step"] = entry["step"].float()
-    theirs.load_state_dict(state | {"state": tensors})
+    theirs.load_state_dict(pytorch.to_pytorch(step.state_dict()))
     for q in qs:
         q.grad = torch.full(q.shape, 0.5, dtype=torch.float64)
     theirs.step()
@@ -332,10 +328,8 @@ def test_pytorchs_state_dicts_are_understood_in_both_directions(optimizer):
     for p, q in zip(ps, qs, strict=True):
         np.testing.assert_allclose(p.data, q.detach().numpy(), rtol=1e-12)
 
-    back = theirs.state_dict()
-    arrays = {i: {k: x if x is None else x.numpy() for k, x in entry.items()} for i, entry in back["state"].items()}
     other = getattr(optim, optimizer)([{"params": [parameter(p.data)]} for p in ps])
-    other.load_state_dict(back | {"state": arrays})
+    other.load_state_dict(pytorch.from_pytorch(theirs.state_dict()))
     rs = [p for group in other.param_groups for p in group["params"]]
     go_on(other, rs, [2.0])
     go_on(step, ps, [2.0])

@@ -26,8 +26,15 @@ IMPORTS = {
 }
 # A bias in front of the normalisation has a gradient of rounding noise, of which Adam makes steps.
 COMMON = """
-import copy, pickle
+import copy, pickle, tempfile
 import numpy as np
+from spec.oracles.pytorch import there_and_back
+
+folder = tempfile.TemporaryDirectory()
+
+def stored(state):
+    lib.save(state, folder.name + "/state") if lib.__name__ == "torch" else lib.save(folder.name + "/state", state)
+    return lib.load(folder.name + "/state")
 
 x, y = array(np.sin(np.arange(6.0)).reshape(3, 2)), array(np.cos(np.arange(6.0)).reshape(3, 2))
 model = nn.Sequential(nn.Linear(2, 3, bias=False), nn.BatchNorm1d(3), nn.Tanh(), nn.Linear(3, 2)).double()
@@ -64,8 +71,9 @@ LINES = [
     "model.zero_grad()",
     "step.param_groups[0]['lr'] = 0.01",
     "step.param_groups[0]['lr'] = 0.0",
-    "saved = copy.deepcopy((model.state_dict(), step.state_dict()))",
 ]
+# All state is written to a file, or loaded into the other library: what comes back is kept.
+SAVES = ["saved = stored((model.state_dict(), step.state_dict()))", "saved = there_and_back(model, step)"]
 CLIPS = ["nn.utils.clip_grad_norm_(model.parameters(), 0.5)", "nn.utils.clip_grad_value_(model.parameters(), 0.1)"]
 COPIES = ["copy.deepcopy(model)", "pickle.loads(pickle.dumps(model))"]
 
@@ -120,11 +128,12 @@ class Machine(RuleBasedStateMachine):
         which %= len(self.names["smolgrad"]["losses"])
         self.run(f"losses[{which}].backward(retain_graph={keep})")
 
-    @rule(loss=st.sampled_from(LOSSES))
-    def train(self, loss):
-        self.run(f"losses.append({loss})")
-        self.run("losses[-1].backward(retain_graph=False)")
-        self.write("step.step()")
+    @rule(loss=st.sampled_from(LOSSES), steps=st.integers(1, 3))
+    def train(self, loss, steps):
+        for _ in range(steps):
+            self.run(f"losses.append({loss})")
+            self.run("losses[-1].backward(retain_graph=False)")
+            self.write("step.step()")
 
     @rule(line=st.sampled_from(LINES))
     def any_line(self, line):
@@ -143,12 +152,21 @@ class Machine(RuleBasedStateMachine):
         self.run(line)
         self.run("losses.clear()")
 
+    @rule(way=st.sampled_from(SAVES))
+    def save(self, way):
+        self.run(way)
+
+    @precondition(lambda self: self.names["smolgrad"]["saved"])
     @rule()
     def load(self):
-        if self.names["smolgrad"]["saved"]:
-            self.run("model.load_state_dict(saved[0])")
-            self.run("step.load_state_dict(copy.deepcopy(saved[1]))")
-            self.run("losses.clear()")
+        self.run("model.load_state_dict(saved[0])")
+        self.run("step.load_state_dict(copy.deepcopy(saved[1]))")
+        self.run("losses.clear()")
+
+    @rule(way=st.sampled_from(SAVES))
+    def resume(self, way):
+        self.save(way)
+        self.load()
 
     @rule(way=st.sampled_from(COPIES))
     def copy(self, way):

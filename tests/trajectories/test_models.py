@@ -86,14 +86,13 @@ def models(draw):
     }.get(kind, lambda rng, n: rng.integers(CLASSES, size=(n, 3)))
     if kind == "attention":
         model, twin = attention(nn, dtype="float64"), attention(torch.nn, dtype=torch.float64)
-        twin.load_state_dict({name: torch.from_numpy(x.numpy()) for name, x in model.state_dict().items()})
+        twin.load_state_dict(pytorch.to_pytorch(model.state_dict()))
         return model, twin, inputs
     model = draw({"perceptron": perceptrons(), "characters": character_models(), "convolution": convolutions()}[kind])
-    model.double()
-    twin = pytorch.twin(model)
     if kind == "characters" and draw(st.booleans()):
-        model[-1].weight, twin[-1].weight = model[0].weight, twin[0].weight
-    return model, twin, inputs
+        model[-1].weight = model[0].weight
+    model.double()
+    return model, pytorch.twin(model), inputs
 
 
 LR = st.sampled_from([0.01, 0.1, 1e-3])
