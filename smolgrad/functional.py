@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ from .primitives import fused
 from .primitives.elementwise import abs, erf, relu, sigmoid, sqrt, tanh, where
 from .primitives.indexing import along, getitem, setitem
 from .primitives.linalg import matmul
-from .primitives.operands import axis, cast, integer, must_float, operands, refuse, refuse_bool, tensor
+from .primitives.operands import axis, cast, integer, must_float, operands, refuse, refuse_bool, sizes, tensor
 from .primitives.reduction import mean, sum
-from .primitives.shape import cat, clone, mT, permute, reshape, squeeze, stack, unsqueeze
+from .primitives.shape import _pad, cat, clone, mT, permute, reshape, squeeze, stack, unsqueeze
 from .randomness import generator
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "log_softmax",
     "max_pool2d",
     "mse_loss",
+    "pad",
     "relu",
     "rms_norm",
     "scaled_dot_product_attention",
@@ -216,6 +217,53 @@ def _in_range(op: str, numbers: np.ndarray, size: int) -> None:
     wrong = numbers[(numbers < 0) | (numbers >= size)]
     if wrong.size:
         raise IndexError(f"{op}(): index {wrong.flat[0]} is out of range; with {size} it goes from 0 to {size - 1}")
+
+
+# --- padding ----------------------------------------------------------------------------------------------------------
+
+# For each mode which of n elements stands at the places p, and by how many of them an axis can grow at one end.
+_PADDING: dict[str, tuple[Callable[[Any, int], Any], Callable[[int], float]]] = {
+    "reflect": (lambda p, n: n - 1 - np.abs(n - 1 - np.abs(p)), lambda n: n - 1),
+    "replicate": (lambda p, n: np.clip(p, 0, n - 1), lambda n: np.inf if n else -1),
+    "circular": (lambda p, n: p % n, lambda n: n),
+}
+
+
+def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
+    """``input`` with ``pad`` more elements at the ends of its last axes, fewer where they are negative.
+
+    ``pad`` is two numbers for the last axis, two more for the one before, and so on. New elements are ``value`` (by
+    default 0); or, for the last one of 2 or 3 axes, two of 3 or 4, three of 4 or 5, mirror images without the edge
+    (``reflect``), the edge (``replicate``), the other end (``circular``). RuntimeError for widths that do not fit.
+    """
+    x, widths = tensor("pad", input), sizes("pad", (pad,))
+    lanes = len(widths) // 2
+    if len(widths) % 2 or lanes > x.ndim:
+        raise RuntimeError(f"pad(): needs two widths an axis, of {x.ndim} at most, got {widths}")
+    pairs = ((0, 0),) * (x.ndim - lanes) + tuple(zip(widths[-2::-2], widths[::-2], strict=True))
+    cut = tuple((min(before, 0), min(after, 0)) for before, after in pairs)
+    if mode in ("constant", "circular") and any(
+        n + before + after < 0 for n, (before, after) in zip(x.shape, cut, strict=True)
+    ):
+        raise RuntimeError(f"pad(): the widths {widths} cut off more than there is of an axis of shape {x.shape}")
+    if mode == "constant":
+        return _pad(x, widths=pairs, value=0 if value is None else value)
+    if mode not in _PADDING or not 1 <= lanes <= 3 or x.ndim - lanes not in (1, 2):
+        raise NotImplementedError(
+            "pad(): mode must be 'constant'; or 'reflect', 'replicate' or 'circular', for the last one of 2 or 3 axes, "
+            f"two of 3 or 4, or three of 4 or 5; got {mode!r} and {len(widths)} widths for shape {x.shape}"
+        )
+    if value is not None:
+        raise RuntimeError(f"pad(): mode {mode!r} takes no value, got {value!r}")
+    if mode == "circular":  # what is cut off does not come back at the other end
+        x, pairs = _pad(x, widths=cut, value=0), tuple((max(before, 0), max(after, 0)) for before, after in pairs)
+    source, most = _PADDING[mode]
+    for lane in range(x.ndim - lanes, x.ndim):
+        n, (before, after) = x.shape[lane], pairs[lane]
+        if max(before, after) > most(n) or (n + before + after < 1 and mode != "circular"):
+            raise RuntimeError(f"pad(): mode {mode!r} cannot widen {n} elements by {before} before and {after} after")
+        x = getitem(x, (slice(None),) * lane + (source(np.arange(-before, n + after), n),))
+    return x
 
 
 # --- convolution and pooling ------------------------------------------------------------------------------------------

@@ -338,7 +338,7 @@ Node.kind = Tensor
 # Every op is a method too, but for those that PyTorch has as functions alone.
 for _family in (elementwise, reduction, shape_ops, linalg):
     for _name in _family.__all__:
-        if _name not in ("cat", "stack", "where"):
+        if _name not in ("cat", "hstack", "stack", "vstack", "where"):
             setattr(Tensor, _name, getattr(_family, _name))
 
 

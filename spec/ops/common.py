@@ -16,7 +16,7 @@ def elementwise(count: int = 1, **params: st.SearchStrategy[Any]) -> st.SearchSt
     return st.builds(Call, found, st.fixed_dictionaries(params))
 
 
-def _filled(shape: Shape, dim: Any, least: int) -> Shape:
+def filled(shape: Shape, dim: Any, least: int) -> Shape:
     """``shape`` with at least ``least`` on each axis of ``dim``, which may be None for all of them."""
     dims = range(len(shape)) if dim is None else dim if isinstance(dim, tuple) else (dim,)
     lanes = {d % len(shape) for d in dims if shape}
@@ -29,7 +29,7 @@ def over_axes(draw: Any, lane: int = 0, single: bool = False, **params: st.Searc
     shape = draw(shapes.shapes(max_dims=4, min_side=0))
     dim = draw(shapes.one_axis(len(shape)) if single else shapes.axes(len(shape)))
     extra = {name: draw(strategy) for name, strategy in params.items()}
-    return Call((_filled(shape, dim, lane),), {"dim": dim, "keepdim": draw(st.booleans()), **extra})
+    return Call((filled(shape, dim, lane),), {"dim": dim, "keepdim": draw(st.booleans()), **extra})
 
 
 @st.composite
@@ -37,7 +37,7 @@ def along(draw: Any, lane: int = 0, all_too: bool = False, **params: st.SearchSt
     """One input and one axis of it, of at least ``lane``; where ``all_too``, sometimes None for all of them."""
     shape = draw(shapes.shapes(min_side=0))
     dim = draw(st.none() | shapes.one_axis(len(shape)) if all_too else shapes.one_axis(len(shape)))
-    return Call((_filled(shape, dim, lane),), {"dim": dim, **{k: draw(v) for k, v in params.items()}})
+    return Call((filled(shape, dim, lane),), {"dim": dim, **{k: draw(v) for k, v in params.items()}})
 
 
 def wrong_axes(*, several: bool) -> tuple[ErrorInput, ...]:

@@ -91,6 +91,14 @@ def _dropped(op: Asked, x: Any, *, p: float, training: bool) -> Any:
     return x * (torch.tensor(draws >= p).to(x.dtype) * (1 / (1 - p)))
 
 
+def _one_by_one(op: Asked, x: Any, *, dim: int, **params: Any) -> Any:
+    pieces = op(x.detach(), *params.values(), dim)  # refuses what it refuses
+    if op is torch.unbind:
+        return tuple(x.select(dim, i) for i in range(len(pieces)))
+    ends = np.cumsum([y.shape[dim] for y in pieces]).tolist()
+    return tuple(x.narrow(dim, end - y.shape[dim], y.shape[dim]) for y, end in zip(pieces, ends, strict=True))
+
+
 _REDUCTIONS = ("sum", "mean", "amax", "amin", "var", "logsumexp")
 
 DIFFERENCES = (
@@ -120,6 +128,12 @@ DIFFERENCES = (
         lambda xs, params: params.get("dim", 0) is None,
         lambda op, x, dim: op(x),
         "dim=None squeezes every axis, as in NumPy; PyTorch wants the argument left out",
+    ),
+    Difference(
+        ("split", "chunk", "unbind"),
+        lambda xs, params: "dim" in params,
+        _one_by_one,
+        "each piece is a view like any other; PyTorch refuses writes in place to one of several views from one call",
     ),
     Difference(
         ("getitem",),

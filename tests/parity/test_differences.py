@@ -56,6 +56,19 @@ def test_dim_none_is_every_axis_of_squeeze() -> None:
     assert smolgrad.squeeze(smolgrad.tensor(x), None).shape == (2,)
 
 
+def test_a_piece_is_written_like_any_view() -> None:
+    def written(module: Any, op: str) -> Any:
+        x, factor = module.tensor([1.0, 2.0]), module.tensor(3.0, requires_grad=True)
+        pieces = getattr(module, op)(x, *([] if op == "unbind" else [1]))
+        pieces[0].mul_(factor)
+        return x
+
+    for op, first in (("split", 3), ("chunk", 3), ("unbind", 3)):
+        with pytest.raises(RuntimeError, match="multiple views"):
+            written(torch, op)
+        assert float(written(smolgrad, op).data[0]) == first
+
+
 def test_indices_are_numpys() -> None:
     x = np.arange(24.0).reshape(2, 3, 4)
     with pytest.raises(ValueError, match="step must be greater than zero"):
@@ -204,6 +217,9 @@ def test_every_row_has_a_test_here() -> None:
         "logsumexp",
         "max",
         "squeeze",
+        "split",
+        "chunk",
+        "unbind",
         "getitem",
         "setitem",
         "Tensor.__setitem__",

@@ -33,6 +33,8 @@ DIFFERENT = {
         "without it PyTorch guesses a lane, and warns",
     ),
     **dict.fromkeys(("nn.Parameter.data", "nn.Buffer.data"), "of nothing PyTorch makes one without elements"),
+    "split.input": "tensor, by which no other op of PyTorch's calls its first",
+    "Tensor.split.split_size_or_sections": "split_size in PyTorch's method, not in its function",
     "nn.ModuleList.modules": "no modules, whose default is None there",
     "autograd.grad.allow_unused": "False, which PyTorch means by None unless gradients are materialized",
     "optim.Optimizer.options": "what a subclass took and does not know; PyTorch's has no such parameter",
@@ -55,10 +57,12 @@ def _public() -> Iterator[tuple[str, Parameters, Parameters]]:
             if name.startswith("_") or not all(map(callable, pair)):
                 continue
             try:
-                here, there = (dict(inspect.signature(x).parameters) for x in pair)
+                here, there = (list(inspect.signature(x).parameters.items()) for x in pair)
             except ValueError:
                 continue
-            yield f"{home}.{name}".lstrip("."), here, there
+            if isinstance(ours, type):  # a method's first is the tensor or module itself
+                here, there = here[1:], there[1:]
+            yield f"{home}.{name}".lstrip("."), dict(here), dict(there)
 
 
 PUBLIC = list(_public())
