@@ -15,6 +15,7 @@ import smolgrad
 from spec.engines.smolgrad import Smolgrad
 from spec.entry import OpSpec
 from spec.ops import BY_NAME
+from spec.oracles import scalar
 from spec.report import catalogue, ledger
 from spec.report.failure import Counterexample
 
@@ -64,16 +65,20 @@ def test_readme_has_the_command_of_the_whole_check() -> None:
 
 
 @pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The rule, the entry and the wrong rule of docs/adding-an-op.md; the run's ledger does not see them."""
+def page(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The rule, the entry, the scalar engine's row and the wrong rule of docs/adding-an-op.md.
+
+    The run's ledger does not see them.
+    """
     monkeypatch.setattr(ledger, "lines", {})
-    rule, entry, wrong = (source for source, _ in blocks(ROOT / "docs" / "adding-an-op.md"))
-    return rule, entry, wrong
+    return [source for source, _ in blocks(ROOT / "docs" / "adding-an-op.md")]
 
 
-def define(monkeypatch: pytest.MonkeyPatch, rule: str, entry: str) -> OpSpec:
-    """The entry, with its op in smolgrad."""
+def define(monkeypatch: pytest.MonkeyPatch, rule: str, entry: str, row: str) -> OpSpec:
+    """The entry, with its op in smolgrad and its row in the scalar engine's table."""
     names: dict[str, Any] = {}
+    run(row.replace("{", "row = {", 1), names)
+    monkeypatch.setattr(scalar, "EXPRESSIONS", {**scalar.EXPRESSIONS, **names["row"]})
     run(rule, names)
     run(entry.replace("OpSpec(", "found = OpSpec(", 1), names)
     spec: OpSpec = names["found"]
@@ -90,10 +95,10 @@ def properties_like(name: str) -> dict[str, Any]:
     return {test: getattr(module, test) for module in modules for test in chosen if hasattr(module, test)}
 
 
-def test_the_op_of_the_page_passes_every_property(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    rule, entry, _ = page
-    spec = define(monkeypatch, rule, entry)
-    lines = [line for line in (rule + entry).splitlines() if line and not line.startswith("#")]
+def test_the_op_of_the_page_passes_every_property(page: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    rule, entry, row, _ = page
+    spec = define(monkeypatch, rule, entry, row)
+    lines = [line for line in (rule + entry + row).splitlines() if line and not line.startswith("#")]
     assert len(lines) + 1 <= MOST  # 1: its name in __all__
     tests = properties_like("asin")
     assert len(tests) > 15
@@ -102,23 +107,23 @@ def test_the_op_of_the_page_passes_every_property(page: Any, monkeypatch: pytest
     assert not ledger.empty()
 
 
-def test_the_wrong_rule_of_the_page_fails_as_shown(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, entry, wrong = page
-    spec = define(monkeypatch, wrong, entry)
+def test_the_wrong_rule_of_the_page_fails_as_shown(page: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    _, entry, row, wrong = page
+    spec = define(monkeypatch, wrong, entry, row)
     red = {}
     for name, test in properties_like("asin").items():
         try:
             test(engine=Smolgrad(), spec=spec)
         except Counterexample as failure:
             red[name] = str(failure)
-    assert len(red) == 4, sorted(red)
+    assert len(red) == 5, sorted(red)
     text = (ROOT / "docs" / "adding-an-op.md").read_text()
     shown = text.partition("```console\nacosh: ")[2].partition("```")[0]
     assert red["vjp_matches_finite_differences"].startswith(f"acosh: {shown.rstrip()}")
 
 
-def test_a_domain_left_out_is_noticed(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    rule, entry, _ = page
-    spec = define(monkeypatch, rule, entry.replace("domain=Domain(low=5 / 4), ", ""))
+def test_a_domain_left_out_is_noticed(page: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    rule, entry, row, _ = page
+    spec = define(monkeypatch, rule, entry.replace("domain=Domain(low=5 / 4), ", ""), row)
     with pytest.raises(Counterexample, match="the entry's domain is wrong"):
         properties_like("asin")["vjp_matches_finite_differences"](engine=Smolgrad(), spec=spec)
