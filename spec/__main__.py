@@ -258,6 +258,30 @@ def _op_of(test: str) -> str:
     return test.partition("[")[2].removesuffix("]").partition("-")[0]
 
 
+# --- ulps -------------------------------------------------------------------------------------------------------------
+
+
+def ulps(args: argparse.Namespace) -> int:
+    """Measure ops against mpmath: the worst error of each, in both precisions, and where; 1 where it is too large."""
+    from .engines.smolgrad import Smolgrad
+    from .oracles import exact
+
+    if unknown := set(args.ops) - set(exact.EXACT):
+        sys.exit(f"mpmath is not asked of {', '.join(sorted(unknown))}; it is of {', '.join(exact.EXACT)}")
+    names = args.ops or list(exact.EXACT)
+    table = Table("op", "dtype", "ulps", "at", box=None, pad_edge=False)
+    largest = 0.0
+    with _progress() as progress:
+        for name in progress.track(names, description="measuring"):
+            for dtype in ("float32", "float64"):
+                worst = exact.worst(Smolgrad(), name, dtype, args.numbers)
+                largest = max(largest, worst.ulps)
+                table.add_row(name, dtype, f"{worst.ulps:.2f}", ", ".join(f"{x:.6g}" for x in worst.at))
+    console.print(table)
+    console.print(f"units in the last place of the right result; {exact.FEW} are allowed")
+    return int(largest > exact.FEW)
+
+
 # --- faults -----------------------------------------------------------------------------------------------------------
 
 
@@ -397,6 +421,12 @@ def main() -> int:
         "coverage", parents=[running, workers], help="run every property, and count the rare conditions that were met"
     )
     covering.set_defaults(run=coverage)
+    measuring = commands.add_parser("ulps", help="measure elementwise ops against mpmath, on the whole range")
+    measuring.add_argument("--ops", nargs="+", default=[], metavar="OP", help="these alone")
+    measuring.add_argument(
+        "--numbers", type=int, default=1000, metavar="N", help="or pairs, of each op and dtype (1000)"
+    )
+    measuring.set_defaults(run=ulps)
     alarming = commands.add_parser(
         "alarms", parents=[running], help="run every property from many seeds, and count the false alarms"
     )

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
+import smolgrad
 from spec.case import Case, draw_case
 from spec.engines.smolgrad import Smolgrad
 from spec.entry import Call, Domain, OpSpec
@@ -18,7 +19,7 @@ from spec.faults.killing import LIGHT, fails
 from spec.generate import values
 from spec.harness import DIFFERENTIABLE
 from spec.ops import BY_NAME, SPECS
-from spec.oracles import finite_differences
+from spec.oracles import exact, finite_differences
 from spec.report.catalogue import drawn
 from tests.properties.test_vjp import vjp_matches_finite_differences as vjp
 
@@ -312,3 +313,23 @@ def test_what_is_called_constant_is(spec: OpSpec) -> None:
 def test_what_is_not_called_constant_is_not(spec: OpSpec) -> None:
     with pytest.raises(Lie, match="not constant"):
         check_constant(spec)
+
+
+# --- ulps -------------------------------------------------------------------------------------------------------------
+
+# Formulas that are right on paper and wrong in a tail.
+NAIVE = {
+    "expm1": lambda x: smolgrad.exp(x) - 1,
+    "log1p": lambda x: smolgrad.log(1 + x),
+    "sigmoid": lambda x: smolgrad.exp(x) / (1 + smolgrad.exp(x)),
+    "tanh": lambda x: (smolgrad.exp(2 * x) - 1) / (smolgrad.exp(2 * x) + 1),
+    "sinh": lambda x: (smolgrad.exp(x) - smolgrad.exp(-x)) / 2,
+    "logaddexp": lambda a, b: smolgrad.log(smolgrad.exp(a) + smolgrad.exp(b)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", NAIVE)
+def test_a_naive_formula_is_off_by_many_ulps(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smolgrad, name, NAIVE[name])
+    assert exact.worst(ENGINE, name, dtype, 60).ulps > 1000 * exact.FEW
