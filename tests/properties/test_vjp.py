@@ -19,6 +19,12 @@ pullbacks = Properties()
 
 
 @pullbacks.of(DIFFERENTIABLE)
+def values_and_gradients_are_finite_in_the_domain(case: Case, data: st.DataObject) -> None:
+    for x in (*case.floating_outputs(), *case.gradients()):
+        case.require(bool(np.isfinite(x).all()), "an output or gradient in the domain", f"not finite: {x}")
+
+
+@pullbacks.of(DIFFERENTIABLE)
 def vjp_matches_finite_differences(case: Case, data: st.DataObject) -> None:
     slopes = case.slopes()
     for i, (gradient, slope) in enumerate(zip(case.gradients(), slopes, strict=True)):
