@@ -69,6 +69,14 @@ def test_text_refuses_what_is_none_by_name(contents, message):
         data.parse_text(contents, "made")
 
 
+def test_an_alphabet_does_not_depend_on_the_process():
+    # A set's order does: it follows the hashes, which each process draws anew. 80 characters are in order by no chance.
+    text = "".join(map(chr, range(40, 120)))
+    alphabet, codes = data.parse_text("".join(np.random.default_rng(0).permutation(list(text))).encode(), "made")
+    assert alphabet == text
+    assert sorted(codes) == list(range(80))
+
+
 # --- finding and checking ---------------------------------------------------------------------------------------------
 
 
@@ -214,6 +222,33 @@ def test_an_interrupted_download_leaves_nothing(place, serve, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         data.contents(source(addresses=(f"{address}/made",)))
     assert left(place) == []
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_epoch_shows_everything_once_in_an_order_of_its_own():
+    made = np.arange(50), 3 * np.arange(50)
+
+    def epoch(seed, number):
+        parts = [run.batch(made, 8, seed, 7 * number + place) for place in range(7)]
+        assert [len(inputs) for inputs, _ in parts] == [8] * 6 + [2]  # the last is smaller, and there
+        assert all((targets == 3 * inputs).all() for inputs, targets in parts)
+        return tuple(np.concatenate([inputs for inputs, _ in parts]))
+
+    orders = [epoch(seed, number) for seed in range(3) for number in range(3)]
+    assert all(sorted(order) == list(range(50)) for order in orders)
+    assert len(set(orders)) == 9  # no epoch is like another, of this seed or of the next one
+    assert epoch(0, 1) == orders[1]
+    assert (made[0] == np.arange(50)).all()
+
+
+def test_a_mean_over_parts_is_that_of_all():
+    # A mean of the parts' means gives each of the last part, which is smaller, too much weight.
+    side = run.Side(run.SMOLGRAD, task())
+    inputs, targets = task().batch(0)
+    wanted = side.loss(inputs, targets).item()
+    assert [side.mean_loss(inputs, targets, size) for size in (8, 5, 3, 1)] == pytest.approx([wanted] * 4, rel=1e-12)
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------

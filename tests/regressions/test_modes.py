@@ -435,6 +435,13 @@ def test_what_was_made_under_no_grad_is_a_constant_in_a_graph():
     assert x.grad.data.tolist() == [3.0, 20.0]
 
 
+def test_a_detached_constant_is_a_tensor_of_its_own():
+    x = smolgrad.tensor([1.0, 2.0])
+    y = x.detach().requires_grad_()
+    assert y.requires_grad
+    assert not x.requires_grad
+
+
 def test_a_detached_tensor_is_a_constant_that_shares_its_memory():
     x = leaf([1.0, 2.0])
     y = x * 3

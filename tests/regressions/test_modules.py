@@ -317,6 +317,18 @@ def test_loading_two_parameters_into_each_other():
     assert (model.a.item(), model.b.item()) == (2.0, 1.0)
 
 
+@pytest.mark.parametrize("order", [list, sorted, reversed])
+def test_loading_is_by_name_whatever_the_order(order):
+    model, other = nn.Linear(3, 3), nn.Linear(3, 3)
+    model.bias, other.bias = nn.Parameter(np.eye(3, dtype="float32")), nn.Parameter(np.zeros((3, 3), "float32"))
+    state = model.state_dict()
+    other.load_state_dict({name: state[name] for name in order(list(state))})
+    assert (other.weight.data == model.weight.data).all()
+    assert (other.bias.data == model.bias.data).all()
+    other.load_state_dict(model.state_dict())
+    assert (other.bias.data == model.bias.data).all()
+
+
 F = np.float32
 # What is wrong with a state dict of small(), and what the refusal says.
 WRONG = {

@@ -144,6 +144,17 @@ def test_drawn_tensors_follow_the_seed():
     assert not np.array_equal(smolgrad.rand(3).data, first[0])
 
 
+def test_draws_go_on_from_a_state_that_was_taken():
+    smolgrad.manual_seed(7)
+    smolgrad.rand(5)
+    state = smolgrad.get_rng_state()
+    first = [smolgrad.rand(3).data, smolgrad.functional.dropout(smolgrad.ones(9)).data]
+    smolgrad.set_rng_state(state)
+    again = [smolgrad.rand(3).data, smolgrad.functional.dropout(smolgrad.ones(9)).data]
+    for a, b in zip(first, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_counting_and_filling():
     assert smolgrad.arange(3).data.tolist() == [0, 1, 2]
     assert smolgrad.arange(3).dtype == np.int64

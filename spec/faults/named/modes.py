@@ -107,3 +107,34 @@ def a_generator_restores_what_its_caller_had_at_first() -> Planted:
             sent = yield item
 
     return seams.generators(each)
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+@fault(4, f"{FILE}::test_nested_modes_are_a_stack")
+def a_count_of_blocks_for_a_stack() -> Planted:
+    """no_grad counts up and down, which nests, and enable_grad sets the count to 0, which is right inside of it: after
+    the one within the other, recording is on in what is left of the outer block."""
+
+    def enter(self: Any) -> None:
+        mode = seams.mode()
+        mode.before.append(None)
+        mode.count = 0 if self.enabled else getattr(mode, "count", 0) + 1
+        mode.enabled = mode.count == 0
+
+    def leave(self: Any, *_: object) -> None:
+        mode = seams.mode()
+        mode.before.pop()
+        mode.count = max(0, mode.count - (not self.enabled))
+        mode.enabled = mode.count == 0
+
+    return seams.modes(__enter__=enter, __exit__=leave)
+
+
+@fault(4, f"{FILE}::test_a_detached_constant_is_a_tensor_of_its_own")
+def a_constant_detached_is_itself() -> Planted:
+    """``detach()`` gives a constant back as it is, and ``requires_grad_`` works in place, as it should: together they
+    let the original require grad."""
+    right = Tensor.detach
+    return patch.object(Tensor, "detach", lambda self: right(self) if self.requires_grad else self)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
-from smolgrad import nn
+import smolgrad
+from smolgrad import nn, optim
 
+from .. import seams
 from ..seams import Planted
 from . import faults_of
 
@@ -97,3 +99,81 @@ def zero_grad_fills_but_does_not_drop() -> Planted:
     """Gradients become zeros where they should be None: decay goes on for what rests."""
     right = nn.module.clear_grads
     return patch.object(nn.module, "clear_grads", lambda parameters, set_to_none: right(parameters, False))
+
+
+# --- what a checkpoint must hold --------------------------------------------------------------------------------------
+
+
+@fault(3, "regressions/test_optimizers::test_resumed_is_uninterrupted_to_the_bit", "M114")
+def loading_drops_the_count_of_steps() -> Planted:
+    """A resumed Adam corrects its moments' bias as if it had just begun."""
+    right = optim.optimizer._restored
+
+    def restored(p: Any, state: Any) -> dict[str, Any]:
+        found = right(p, state)
+        return found | {"step": 0} if "step" in found else found
+
+    return patch.object(optim.optimizer, "_restored", restored)
+
+
+@fault(4, "trajectories/test_schedules::test_a_schedule_goes_on_from_its_state_as_if_it_had_not_stopped", "M144")
+def a_schedule_begins_again_when_it_is_loaded() -> Planted:
+    """The rates are restored, and the number of the step that the next one follows from is not."""
+    right = optim.lr_scheduler.LRScheduler._load
+
+    def load(self: Any, state: Any) -> None:
+        right(self, {name: value for name, value in state.items() if name != "last_epoch"})
+
+    return patch.object(optim.lr_scheduler.LRScheduler, "_load", load)
+
+
+@fault(4, "regressions/test_tensor::test_draws_go_on_from_a_state_that_was_taken", "M144")
+def random_state_is_not_restored() -> Planted:
+    """A resumed training draws other masks."""
+    return patch.object(smolgrad, "set_rng_state", lambda state: None)
+
+
+@fault(4, "trajectories/test_schedules::test_a_schedule_goes_on_from_its_state_as_if_it_had_not_stopped")
+def a_row_of_schedules_forgets_its_parts() -> Planted:
+    """SequentialLR restores whose turn it is, but not how far that one has come."""
+
+    def load(self: Any, state: Any) -> None:
+        optim.lr_scheduler.LRScheduler._load(self, state)
+
+    return patch.object(optim.lr_scheduler.SequentialLR, "_load", load)
+
+
+@fault(2, f"{FILE}::test_buffers_are_state_but_are_not_learned")
+def buffers_are_no_state() -> Planted:
+    """A state dict has parameters alone: running statistics begin anew after loading."""
+    return patch.object(nn.module, "_STATE", (nn.Parameter,))
+
+
+@fault(3, f"{FILE}::test_a_frozen_model_gets_no_gradients")
+def freezing_reaches_only_ones_own_parameters() -> Planted:
+    """``requires_grad_`` stops at the module itself."""
+
+    def freeze(self: Any, requires_grad: bool = True) -> Any:
+        for p in self.parameters(recurse=False):
+            p.requires_grad_(requires_grad)
+        return self
+
+    return patch.object(nn.Module, "requires_grad_", freeze)
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+@fault(4, f"{FILE}::test_loading_is_by_name_whatever_the_order")
+def names_in_order_and_loading_by_place() -> Planted:
+    """State dicts are sorted by name, and loaded by place: right while either is done alone, or the names rise."""
+    right, load = nn.Module.state_dict, nn.Module.load_state_dict
+
+    def by_place(self: Any, state_dict: Any, strict: bool = True, **options: Any) -> Any:
+        names = [name for name, _ in self._named(nn.module._STATE, remove_duplicate=False)]
+        return load(self, dict(zip(names, state_dict.values(), strict=True)), strict, **options)
+
+    return seams.together(
+        patch.object(nn.Module, "state_dict", lambda self, **options: dict(sorted(right(self, **options).items()))),
+        patch.object(nn.Module, "load_state_dict", by_place),
+    )

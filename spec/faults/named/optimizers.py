@@ -8,8 +8,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from smolgrad import optim, versions
+from smolgrad import nn, optim, versions
 
+from .. import seams
 from ..seams import Planted
 from . import faults_of
 
@@ -254,3 +255,98 @@ def zero_grad_forgets_all_but_the_first() -> Planted:
     return patch.object(
         optim.optimizer, "clear_grads", lambda parameters, to_none: right(list(parameters)[:1], to_none)
     )
+
+
+# --- clipping ---------------------------------------------------------------------------------------------------------
+
+CLIP = "trajectories/test_schedules"
+
+
+def _clipping(change: Callable[..., Any]) -> Planted:
+    """``change(right, parameters, max_norm, ...)`` for the right clipping."""
+    right = nn.utils.clip_grad_norm_
+    return patch.object(nn.utils, "clip_grad_norm_", lambda *args, **options: change(right, *args, **options))
+
+
+@fault(3, f"{CLIP}::test_the_norm_is_that_of_all_gradients_together", "M111")
+def each_gradient_clipped_by_itself() -> Planted:
+    """The norm is each parameter's own, not that of all together."""
+
+    def change(right: Any, parameters: Any, *args: Any, **options: Any) -> Any:
+        return max(right(p, *args, **options) for p in parameters)
+
+    return _clipping(change)
+
+
+@fault(3, f"{CLIP}::test_the_norm_is_that_of_all_gradients_together", "M111")
+def short_gradients_made_longer() -> Planted:
+    """Gradients are brought to max_norm, from either side."""
+
+    def change(right: Any, parameters: Any, max_norm: float, *args: Any, **options: Any) -> Any:
+        parameters = list(parameters)
+        norm = right(parameters, max_norm, *args, **options)
+        for p in parameters:
+            if p.grad is not None and 0 < float(norm.data) < max_norm:
+                p.grad.data *= max_norm / float(norm.data)
+        return norm
+
+    return _clipping(change)
+
+
+@fault(4, f"{CLIP}::test_norms_are_clipped_as_in_pytorch")
+def the_clipped_norm_is_returned() -> Planted:
+    """What comes back is the norm after clipping: a log of it never shows an explosion."""
+
+    def change(right: Any, parameters: Any, max_norm: float, *args: Any, **options: Any) -> Any:
+        norm = right(parameters, max_norm, *args, **options)
+        norm.data = np.minimum(norm.data, max_norm)
+        return norm
+
+    return _clipping(change)
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+@fault(4, "trajectories/test_optimizers::test_gradients_are_bit_identical_after_a_step")
+def a_gradient_adopted_and_decayed_in_place() -> Planted:
+    """The first momentum buffer is the gradient itself, and is written in place at the next step: with either alone, a
+    buffer that is replaced or a gradient that is copied, nothing is lost."""
+
+    def change(right: Any, p: Any, g: Any, state: Any, group: Any) -> None:
+        first = "momentum_buffer" not in state
+        right(p, g, state, group)
+        if first and "momentum_buffer" in state:
+            state["momentum_buffer"] = g
+
+    return _update(optim.SGD, change)
+
+
+@fault(4, f"{FILE}::test_an_optimizers_state_dict_is_a_snapshot_and_loading_copies")
+def a_live_state_dict_and_a_load_that_adopts() -> Planted:
+    """state_dict gives its own arrays and load_state_dict keeps what it is given: a saved state moves on with the
+    training. A load that copies, or a snapshot, would each make good for the other after loading."""
+
+    def live(self: Any) -> dict[str, Any]:
+        number = {p: i for i, p in enumerate(self._parameters())}
+        groups = [group | {"params": [number[p] for p in group["params"]]} for group in self.param_groups]
+        return {"state": {number[p]: state for p, state in self.state.items()}, "param_groups": groups}
+
+    return seams.together(
+        patch.object(optim.Optimizer, "state_dict", live),
+        patch.object(optim.optimizer, "_restored", lambda p, state: dict(state)),
+    )
+
+
+@fault(4, AS_PYTORCH)
+def a_decay_that_is_undone_but_for_maximize() -> Planted:
+    """The gradient is negated after the decay was added, and the step is added: right without ``maximize``, and with it
+    where nothing decays."""
+
+    def change(right: Any, p: Any, g: Any, state: Any, group: Any) -> None:
+        if group["maximize"]:
+            right(p, -(g + group["weight_decay"] * p), state, {**group, "maximize": False, "weight_decay": 0.0})
+        else:
+            right(p, g, state, group)
+
+    return _update(optim.Adam, change)
