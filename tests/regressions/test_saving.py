@@ -228,7 +228,7 @@ def test_saves_killed_at_drawn_moments_leave_the_old_file_or_the_new(tmp_path, r
     kills = 500 if "everything" in request.config.option.markexpr else 100
     seed = str(request.config.option.hypothesis_seed)
     script = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path / "s.npz"), "500", seed],
+        [sys.executable, "-c", KILLED, str(tmp_path / "s.npz"), str(kills), seed],
         capture_output=True,
         text=True,
         check=False,
