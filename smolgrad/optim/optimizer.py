@@ -52,6 +52,8 @@ class Optimizer:
         name = type(self).__name__
         if not isinstance(param_group, dict):
             raise TypeError(f"{name}(): a parameter group must be a dict, got {type(param_group).__name__}")
+        if "params" not in param_group:
+            raise KeyError(f"{name}(): a parameter group needs 'params', got {', '.join(map(str, param_group))}")
         params = param_group["params"]
         params = [params] if isinstance(params, Tensor) else _listed(params)
         group = {"params": params, **self.defaults, **{k: v for k, v in param_group.items() if k != "params"}}

@@ -436,57 +436,82 @@ def test_a_step_is_done_whole_whatever_numpy_is_told_to_raise(optimizer):
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def some():
-    return [smolgrad.ones(2, requires_grad=True)]
+def some(library=smolgrad):
+    return [library.ones(2, requires_grad=True)]
 
 
-def twice():
-    return some() * 2
+def twice(library):
+    return some(library) * 2
+
+
+def none(_library):
+    return []
 
 
 NAN, INF = float("nan"), float("inf")
-# One line a refusal: optimizer, parameters, options, exception, what its message says.
+# One line a refusal: optimizer, parameters in a library, options, exception, what its message says. PyTorch refuses the
+# same, by the same exception.
 REFUSED = [
-    *[(name, list, {}, ValueError, "empty parameter list") for name in OPTIMIZERS],
-    *[(name, lambda: some()[0], {}, TypeError, "got a Tensor") for name in OPTIMIZERS],
-    ("SGD", lambda: set(some()), {}, TypeError, "got a set"),
-    ("SGD", lambda: [np.ones(2)], {}, TypeError, "optimizes Tensors, got ndarray"),
-    ("SGD", lambda: [*some(), 1.0], {}, TypeError, "optimizes Tensors, got float"),
-    ("SGD", lambda: [{"params": some()}, some()[0]], {}, TypeError, "group must be a dict, got Tensor"),
-    ("SGD", lambda: [{"params": set(some())}], {}, TypeError, "got a set"),
-    ("AdamW", lambda: [some()[0] * 2], {}, ValueError, "made by an op"),
-    ("AdamW", twice, {}, ValueError, "given twice"),
-    ("SGD", lambda: [{"params": p} for p in twice()], {}, ValueError, "given twice"),
-    *[(name, some, {"lr": lr}, ValueError, "lr must be finite") for name in OPTIMIZERS for lr in (-0.1, NAN, INF)],
+    *[(name, none, {}, ValueError, "empty parameter list") for name in OPTIMIZERS],
+    *[(name, lambda lib: some(lib)[0], {}, TypeError, "got a Tensor") for name in OPTIMIZERS],
+    ("SGD", lambda lib: [np.ones(2)], {}, TypeError, "optimizes Tensors, got ndarray"),
+    ("SGD", lambda lib: [*some(lib), 1.0], {}, TypeError, "optimizes Tensors, got float"),
+    ("SGD", lambda lib: [{"params": some(lib)}, some(lib)[0]], {}, TypeError, "group must be a dict, got Tensor"),
+    ("SGD", lambda lib: [{"lr": 0.1}], {}, KeyError, "a parameter group needs 'params'"),
+    ("SGD", lambda lib: [{"params": set(some(lib))}], {}, TypeError, "got a set"),
+    ("AdamW", lambda lib: [some(lib)[0] * 2], {}, ValueError, "made by an op"),
+    ("SGD", lambda lib: [{"params": p} for p in twice(lib)], {}, ValueError, "given twice"),
+    *[(name, some, {"lr": -0.1}, ValueError, "lr must be finite") for name in OPTIMIZERS],
+    *[(name, some, {"lr": NAN}, ValueError, "lr must be finite") for name in ("Adam", "AdamW")],
+    *[(name, some, {"lr": "fast"}, TypeError, "not supported between") for name in OPTIMIZERS],
     *[(name, some, {"weight_decay": -1}, ValueError, "weight_decay must be") for name in OPTIMIZERS],
     ("SGD", some, {"momentum": -0.1}, ValueError, "momentum must be"),
-    ("SGD", some, {"momentum": INF}, ValueError, "momentum must be"),
-    ("SGD", some, {"dampening": NAN}, ValueError, "dampening must be"),
     ("SGD", some, {"nesterov": True}, ValueError, "nesterov needs"),
     ("SGD", some, {"nesterov": True, "dampening": 0.5}, ValueError, "nesterov needs"),
     ("SGD", some, {"nesterov": True, "momentum": 0.9, "dampening": 0.5}, ValueError, "nesterov needs"),
-    ("SGD", lambda: [{"params": some(), "momentum": -1}], {}, ValueError, "momentum must be"),
-    ("SGD", lambda: [{"params": some(), "lr": 0.1}], {"lr": -1}, ValueError, "lr must be finite"),  # unused
-    ("AdamW", some, {"eps": -1e-9}, ValueError, "eps must be"),
+    ("SGD", lambda lib: [{"params": some(lib), "lr": 0.1}], {"lr": -1}, ValueError, "lr must be finite"),  # unused
+    *[("AdamW", some, {"eps": eps}, ValueError, "eps must be") for eps in (-1e-9, NAN)],
     *[("AdamW", some, {"betas": betas}, ValueError, "betas must be") for betas in
-      ((1.0, 0.9), (0.9, 1.0), (-0.1, 0.9), (0.9, -0.1), (0.9, NAN), (0.9,), (0.9, 0.9, 0.9), (0, 0.9))],
-    *[(name, some, {option: True}, NotImplementedError, option) for name in OPTIMIZERS
-      for option in ("foreach", "fused", "capturable", "differentiable") if (name, option) != ("SGD", "capturable")],
-    ("AdamW", lambda: [{"params": some(), "capturable": True}], {}, NotImplementedError, "capturable"),
+      ((1.0, 0.9), (0.9, 1.0), (-0.1, 0.9), (0.9, -0.1), (0.9, NAN), (0, 0.9))],
+    *[(name, some, {"steps": 3}, TypeError, "unexpected argument 'steps'") for name in OPTIMIZERS],
     ("AdamW", some, {"decoupled_weight_decay": True}, TypeError, "decoupled_weight_decay"),
-    ("AdamW", lambda: [{"params": some(), "decoupled_weight_decay": False}], {}, ValueError, "take Adam"),
     ("SGD", some, {"betas": (0.9, 0.9)}, TypeError, "unexpected argument 'betas'"),
     ("SGD", some, {"capturable": True}, TypeError, "unexpected argument 'capturable'"),
 ]  # fmt: skip
+# What PyTorch takes, with a warning at most, or refuses as something else: it would train to NaN, move a parameter
+# twice, in an order that no two runs share, or not at all.
+STRICTER = [
+    ("AdamW", twice, {}, ValueError, "given twice"),
+    ("SGD", lambda lib: set(some(lib)), {}, TypeError, "got a set"),
+    ("SGD", some, {"lr": NAN}, ValueError, "lr must be finite"),
+    *[(name, some, {"lr": INF}, ValueError, "lr must be finite") for name in OPTIMIZERS],
+    *[("SGD", some, {"momentum": momentum}, ValueError, "momentum must be") for momentum in (NAN, INF)],
+    ("SGD", some, {"dampening": NAN}, ValueError, "dampening must be"),
+    ("SGD", lambda lib: [{"params": some(lib), "momentum": -1}], {}, ValueError, "momentum must be"),
+    ("AdamW", some, {"eps": INF}, ValueError, "eps must be"),
+    *[("AdamW", some, {"betas": betas}, ValueError, "betas must be") for betas in ((0.9,), (0.9, 0.9, 0.9))],
+    *[(name, some, {option: True}, NotImplementedError, option) for name in OPTIMIZERS
+      for option in ("foreach", "fused", "capturable", "differentiable") if (name, option) != ("SGD", "capturable")],
+    ("AdamW", lambda lib: [{"params": some(lib), "capturable": True}], {}, NotImplementedError, "capturable"),
+    ("AdamW", lambda lib: [{"params": some(lib), "decoupled_weight_decay": False}], {}, ValueError, "take Adam"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "params", "settings", "error", "message"),
-    [pytest.param(*row, id=f"{row[0]} {row[4]} {row[2]}") for row in REFUSED],
-)
+def refusals(rows):
+    names = ("name", "params", "settings", "error", "message")
+    return pytest.mark.parametrize(names, [pytest.param(*row, id=f"{row[0]} {row[4]} {row[2]}") for row in rows])
+
+
+@refusals(REFUSED + STRICTER)
 def test_what_an_optimizer_refuses(name, params, settings, error, message):
     with pytest.raises(error, match=message):
-        getattr(optim, name)(params(), **settings)
+        getattr(optim, name)(params(smolgrad), **settings)
+
+
+@refusals(REFUSED)
+def test_what_pytorchs_optimizer_refuses_too(name, params, settings, error, message):  # noqa: ARG001  its own words
+    with pytest.raises(error):
+        getattr(torch.optim, name)(params(torch), **settings)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

@@ -117,35 +117,46 @@ def of_another_length(state):
     return state | {"base_lrs": [0.1]}
 
 
-# One line a refusal: what is called with an optimizer, exception, what its message says.
+# One line a refusal: what is called with a library's schedules and an optimizer, exception, what its message says.
+# PyTorch refuses the same, by the same exception.
 REFUSED = [
-    (lambda step: lr_scheduler.StepLR(None, 2), TypeError, "needs an Optimizer, got NoneType"),
-    (lambda step: lr_scheduler.StepLR(step, 0), ValueError, "step_size must be at least 1"),
-    (lambda step: lr_scheduler.StepLR(step, 1.5), TypeError, "step_size must be an integer"),
-    (lambda step: lr_scheduler.StepLR(step, 2, last_epoch=3), NotImplementedError, "last_epoch"),
-    (lambda step: lr_scheduler.StepLR(step, 2, verbose=True), TypeError, "unexpected argument 'verbose'"),
-    (lambda step: lr_scheduler.LinearLR(step, 0.0), ValueError, "0 < start_factor"),
-    (lambda step: lr_scheduler.LinearLR(step, 1.5), ValueError, "0 < start_factor"),
-    (lambda step: lr_scheduler.LinearLR(step, end_factor=-1), ValueError, "end_factor <= 1"),
-    (lambda step: lr_scheduler.LinearLR(step, total_iters=0), ValueError, "total_iters must be at least 1"),
-    (lambda step: lr_scheduler.CosineAnnealingLR(step, 0), ValueError, "T_max must be at least 1"),
-    (lambda step: lr_scheduler.LambdaLR(step, [decay]), ValueError, "each of 2 groups, got 1"),
-    (lambda step: lr_scheduler.SequentialLR(step, [], []), ValueError, "got 0 schedules and 0 milestones"),
-    (lambda step: lr_scheduler.SequentialLR(step, [lr_scheduler.StepLR(step, 2)], [1]), ValueError, "1 milestones"),
-    (lambda step: lr_scheduler.SequentialLR(step, [lr_scheduler.StepLR(ours(), 2)], []), ValueError, "of the optim"),
-    (lambda step: lr_scheduler.SequentialLR(step, [step], []), TypeError, "needs schedules, .* got SGD"),
-    (lambda step: lr_scheduler.SequentialLR(step, [lr_scheduler.SequentialLR(step, [lr_scheduler.StepLR(step, 1)], [])],
-                                            []), TypeError, "not of its own kind"),
-    (lambda step: lr_scheduler.SequentialLR(step, [lr_scheduler.StepLR(step, 2) for _ in range(3)], [3, 3]),
+    (lambda lrs, step: lrs.StepLR(None, 2), TypeError, "needs an Optimizer, got NoneType"),
+    (lambda lrs, step: lrs.StepLR(step, 2, verbose=True), TypeError, "unexpected argument 'verbose'"),
+    (lambda lrs, step: lrs.LinearLR(step, 0.0), ValueError, "0 < start_factor"),
+    (lambda lrs, step: lrs.LinearLR(step, 1.5), ValueError, "0 < start_factor"),
+    (lambda lrs, step: lrs.LinearLR(step, end_factor=-1), ValueError, "end_factor <= 1"),
+    (lambda lrs, step: lrs.LambdaLR(step, [decay]), ValueError, "each of 2 groups, got 1"),
+    (lambda lrs, step: lrs.SequentialLR(step, [], []), ValueError, "got 0 schedules and 0 milestones"),
+    (lambda lrs, step: lrs.SequentialLR(step, [lrs.StepLR(step, 2)], [1]), ValueError, "1 milestones"),
+    (lambda lrs, step: lrs.SequentialLR(step, [lrs.StepLR(type(step)([*step.param_groups[0]["params"]]), 2)], []),
+     ValueError, "of the optim"),
+    (lambda lrs, step: lrs.SequentialLR(step, [step], []), TypeError, "needs schedules, .* got SGD"),
+]  # fmt: skip
+# What PyTorch takes, and then divides by zero, goes another way, or never gets to. The last two are not offered.
+STRICTER = [
+    (lambda lrs, step: lrs.StepLR(step, 0), ValueError, "step_size must be at least 1"),
+    (lambda lrs, step: lrs.StepLR(step, 1.5), TypeError, "step_size must be an integer"),
+    (lambda lrs, step: lrs.LinearLR(step, total_iters=0), ValueError, "total_iters must be at least 1"),
+    (lambda lrs, step: lrs.CosineAnnealingLR(step, 0), ValueError, "T_max must be at least 1"),
+    (lambda lrs, step: lrs.SequentialLR(step, [lrs.StepLR(step, 2) for _ in range(3)], [3, 3]),
      ValueError, "milestones must rise"),
-    (lambda step: lr_scheduler.LRScheduler(step), NotImplementedError, "defines no _next"),
+    (lambda lrs, step: lrs.LRScheduler(step), NotImplementedError, "defines no _next"),
+    (lambda lrs, step: lrs.StepLR(step, 2, last_epoch=3), NotImplementedError, "last_epoch"),
+    (lambda lrs, step: lrs.SequentialLR(step, [lrs.SequentialLR(step, [lrs.StepLR(step, 1)], [])], []),
+     TypeError, "not of its own kind"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=[row[2] for row in REFUSED])
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED + STRICTER, ids=[row[2] for row in REFUSED + STRICTER])
 def test_what_a_schedule_refuses(call, error, message):
     with pytest.raises(error, match=message):
-        call(ours())
+        call(lr_scheduler, ours())
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=[row[2] for row in REFUSED])
+def test_what_pytorchs_schedule_refuses_too(call, error, message):  # noqa: ARG001  its own words
+    with pytest.raises(error):
+        call(torch.optim.lr_scheduler, theirs())
 
 
 # What is wrong with a state of StepLR, and how it is made.
