@@ -12,7 +12,7 @@ import numpy as np
 from .autograd import Node, broadcast_shape
 from .primitives import fused
 from .primitives.elementwise import abs, erf, relu, sigmoid, sqrt, tanh, where
-from .primitives.indexing import along, getitem, setitem
+from .primitives.indexing import along, getitem
 from .primitives.linalg import matmul
 from .primitives.operands import axis, cast, integer, must_float, operands, refuse, refuse_bool, sizes, tensor
 from .primitives.reduction import mean, sum
@@ -278,33 +278,26 @@ def _sides(op: str, name: str, given: Any, least: int, axes: int = 2) -> tuple[i
     return sides
 
 
-def margins(
-    op: str, padding: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
-) -> list[tuple[int, int]]:
-    """How far a convolution reaches over both ends of each axis: ``padding`` in numbers, or by its name.
+def margins(op: str, padding: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> list[int]:
+    """How far a convolution reaches over its input's ends, as ``pad`` takes it: ``padding`` in numbers, or by its name.
 
     "valid" is 0; "same" gives a result of the input's size, of an odd sum the larger part at the end. RuntimeError for
     "same" with strides, and for another name.
     """
     if not isinstance(padding, str):
-        return [(n, n) for n in _sides(op, "padding", padding, 0, len(kernel))]
+        return _both_ends(_sides(op, "padding", padding, 0, len(kernel)))
     if padding not in ("same", "valid"):
         raise RuntimeError(f"{op}(): padding must be numbers, 'same' or 'valid', got {padding!r}")
     if padding == "valid":
-        return [(0, 0)] * len(kernel)
+        return [0] * 2 * len(kernel)
     if max(stride) > 1:
         raise RuntimeError(f"{op}(): padding='same' needs strides of 1, got {tuple(stride)}")
     sums = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
-    return [(n // 2, n - n // 2) for n in sums]
+    return [end for n in reversed(sums) for end in (n // 2, n - n // 2)]
 
 
-def _padded(x: Any, ends: Sequence[tuple[int, int]], value: float) -> Any:
-    if not any(map(any, ends)):
-        return x
-    sides = [before + n + after for n, (before, after) in zip(x.shape[2:], ends, strict=True)]
-    middle = [slice(before, before + n) for n, (before, _) in zip(x.shape[2:], ends, strict=True)]
-    frame = np.full((*x.shape[:2], *sides), value, x.dtype)
-    return setitem(frame, (slice(None), slice(None), *middle), x)
+def _both_ends(widths: Sequence[int]) -> list[int]:
+    return [n for width in reversed(widths) for n in (width, width)]
 
 
 def _windows(op: str, x: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> list[Any]:
@@ -339,9 +332,8 @@ def _convolution(op: str, axes: int, tensors: Sequence[Any], padding: Any, group
             f"(N, C, {sides}), (O, C/groups, {kernel}) and, if any, (O,), O a multiple of groups"
         )
     stride, dilation = (_sides(op, name, moves[name], 1, axes) for name in ("stride", "dilation"))
-    ends = margins(op, padding, w.shape[2:], stride, dilation)
     single = x.ndim == axes + 1
-    x = _padded(unsqueeze(x, 0) if single else x, ends, 0)
+    x = pad(unsqueeze(x, 0) if single else x, margins(op, padding, w.shape[2:], stride, dilation))
     parts = _windows(op, x, w.shape[2:], stride, dilation)
     n, out = x.shape[0], parts[0].shape[2:]
     # For each group (N, groups, places of the kernel · C/groups, places of the result), and its kernels as rows.
@@ -390,12 +382,11 @@ def max_pool2d(
     stride, padding = _sides("max_pool2d", "stride", stride or kernel, 1), _sides("max_pool2d", "padding", padding, 0)
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
         raise RuntimeError(f"max_pool2d(): padding {padding} must be at most half of the kernel's size, {kernel}")
-    ends = [(n, n) for n in padding]
     floating = x.dtype.kind == "f"
     lowest = -np.inf if floating else np.iinfo(x.dtype).min
 
     def windows(x: Any) -> list[Any]:
-        return _windows("max_pool2d", _padded(x, ends, lowest), kernel, stride, dilation)
+        return _windows("max_pool2d", pad(x, _both_ends(padding), value=lowest), kernel, stride, dilation)
 
     # An infinity below zero that was given goes before one that pads, and the last NaN before all, as in PyTorch.
     values = x._data if isinstance(x, Node) else x

@@ -222,8 +222,7 @@ class Flatten(Module):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
-# What a convolution meets beyond the ends of its input, and NumPy's name for that.
-_BEYOND = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Conv(Module):
@@ -266,8 +265,8 @@ class _Conv(Module):
             raise ValueError(
                 f"{name}(): groups must divide {self.in_channels} and {self.out_channels} channels, got {groups}"
             )
-        if padding_mode not in _BEYOND:
-            raise ValueError(f"{name}(): padding_mode must be one of {', '.join(_BEYOND)}, got {padding_mode!r}")
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(f"{name}(): padding_mode must be one of {', '.join(_PADDING_MODES)}, got {padding_mode!r}")
         if isinstance(padding, str):
             self.padding = padding
             try:
@@ -280,24 +279,13 @@ class _Conv(Module):
         self.bias = _uniform(shape[:1], bound, dtype) if bias else None
 
     def forward(self, input: Any) -> Any:
-        x, padding = (input, self.padding) if self.padding_mode == "zeros" else (self._continued(input), 0)
-        return type(self).function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        zeros: Any = self.padding
+        if self.padding_mode != "zeros":
+            input, zeros = functional.pad(input, self._margins(), self.padding_mode), 0
+        return type(self).function(input, self.weight, self.bias, self.stride, zeros, self.dilation, self.groups)
 
-    def _margins(self) -> list[tuple[int, int]]:
+    def _margins(self) -> list[int]:
         return functional.margins(type(self).__name__, self.padding, self.kernel_size, self.stride, self.dilation)
-
-    def _continued(self, x: Any) -> Any:
-        """``x`` with what stands beyond its ends: elements of its own, picked again."""
-        places = []
-        for n, ends in zip(x.shape[-self.axes :], self._margins(), strict=False):  # too few axes are refused later
-            most = {"reflect": n - 1, "circular": n, "replicate": math.inf if n else 0}[self.padding_mode]
-            if max(ends) > most:
-                raise RuntimeError(
-                    f"{type(self).__name__}(): a padding of {max(ends)} in the mode {self.padding_mode} is too much "
-                    f"for an input of shape {x.shape}"
-                )
-            places.append(np.pad(np.arange(n), ends, mode=_BEYOND[self.padding_mode]))  # type: ignore[call-overload]  # a name that is not literal
-        return x[(..., *np.ix_(*places))]
 
     def extra_repr(self) -> str:
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]

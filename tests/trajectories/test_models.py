@@ -25,7 +25,7 @@ def perceptrons(draw):
     width = draw(st.integers(3, 5))
     norm = draw(st.sampled_from([nn.LayerNorm, nn.RMSNorm, nn.BatchNorm1d]))
     return nn.Sequential(
-        nn.Linear(4, width),
+        nn.Linear(4, width, bias=norm is not nn.BatchNorm1d),  # which would take it out again: its gradient is noise
         norm(width, eps=0.1),
         getattr(nn, draw(ACTIVATIONS))(),
         nn.Linear(width, CLASSES, bias=draw(st.booleans())),
@@ -180,9 +180,10 @@ def test_a_drawn_training_is_pytorchs(data):
     own = data.draw(st.fixed_dictionaries({"lr": LR | st.just(0.05)}, optional=DECAY), label="its own options")
     schedule = data.draw(st.sampled_from(sorted(SCHEDULES)), label="schedule")
     clip = data.draw(st.sampled_from([None, *CLIPS]), label="clipped by")
-    # Unclipped, uphill steps and a thousandfold gradient throw the weights to where rounding decides what happens.
+    # Unclipped, uphill steps and a thousandfold gradient throw the weights to where rounding decides what happens; and
+    # clipped by value, a thousandfold of what is noise in theory, the keys' bias again, is left as it is.
     options["maximize"] = data.draw(st.booleans() if clip else st.just(False), label="maximize")
-    sizes = st.sampled_from([1.0, 1e-9, 1e-4, *([1e3] if clip else [])])
+    sizes = st.sampled_from([1.0, 1e-9, 1e-4, *([1e3] if clip == "norm" else [])])
     scales = data.draw(st.lists(sizes, min_size=1, max_size=3), label="scales of the loss, in turn")
     count = data.draw(st.integers(3, 10) | st.integers(3, 40), label="steps")
     some = partial(st.dictionaries, st.integers(0, count - 1), max_size=3)
