@@ -52,6 +52,11 @@ def test_what_is_saved_depends_on_who_requires_grad():
     assert graph.records(smolgrad.where(x > 1, w, x))[-1].saved == {"condition": 2}
 
 
+def test_a_record_tells_the_shape_that_was_found():
+    x = smolgrad.zeros(2, 3, requires_grad=True)
+    assert graph.records(x.reshape(-1))[-1].static == {"shape": (6,)}
+
+
 def test_records_of_values():
     x = Value(3.0)
     found = graph.records((x * x).tanh() ** 2)

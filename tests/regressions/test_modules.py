@@ -540,6 +540,24 @@ def test_running_statistics_follow_the_batches_and_only_in_training(momentum):
     assert model.num_batches_tracked.item() == 3
 
 
+@pytest.mark.parametrize("padding", [-4, -3, -1, 0, 2, 3])
+def test_the_row_of_padding_is_counted_from_either_end(padding):
+    rows, weight, w = np.array([[1, 0, 3], [3, 2, 1]]), np.arange(8.0).reshape(4, 2), np.arange(12.0).reshape(2, 3, 2)
+    ours, theirs = smolgrad.tensor(weight, requires_grad=True), torch.tensor(weight, requires_grad=True)
+    smolgrad.functional.embedding(smolgrad.tensor(rows), ours, padding).backward(smolgrad.tensor(w))
+    torch.nn.functional.embedding(torch.tensor(rows), theirs, padding).backward(torch.tensor(w))
+    np.testing.assert_array_equal(ours.grad.data, theirs.grad.numpy())
+    assert nn.Embedding(4, 2, padding).padding_idx == torch.nn.Embedding(4, 2, padding).padding_idx
+
+
+@pytest.mark.parametrize("padding", [-5, 4])
+def test_a_row_of_padding_that_is_not_there_is_refused(padding):
+    with pytest.raises(RuntimeError, match=f"padding_idx {padding} is out of range; there are 4 rows"):
+        smolgrad.functional.embedding(smolgrad.tensor([0]), smolgrad.zeros(4, 2), padding)
+    with pytest.raises(AssertionError, match=f"padding_idx {padding} is out of range"):
+        nn.Embedding(4, 2, padding)
+
+
 def test_the_row_of_padding_gets_no_gradient():
     table, theirs = nn.Embedding(4, 2, padding_idx=1, dtype="float64"), torch.nn.Embedding(4, 2, 1, dtype=torch.float64)
     assert not table.weight.data[1].any()
@@ -549,8 +567,6 @@ def test_the_row_of_padding_gets_no_gradient():
         assert not y.grad[1].any() if isinstance(y, torch.Tensor) else not y.grad.data[1].any()
     with smolgrad.no_grad():
         assert table(smolgrad.tensor(rows)).shape == (2, 3, 2)
-    with pytest.raises(RuntimeError, match="padding_idx 4 is out of range"):
-        smolgrad.functional.embedding(smolgrad.tensor([0]), table.weight, 4)
 
 
 def test_a_model_in_another_dtype_keeps_its_parameters():
