@@ -194,7 +194,18 @@ def test_with_graphviz_the_command_draws(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert graph.main(["--out", str(tmp_path / "g.svg")]) == 0
     assert capsys.readouterr() == (f"wrote {tmp_path / 'g.svg'}\n", "")
-    assert "cross_entropy" in (tmp_path / "g.svg").read_text()
+    drawn = (tmp_path / "g.svg").read_text()
+    assert "cross_entropy" in drawn
+    assert (drawn.count("fillcolor=lightblue"), drawn.count("fillcolor=lightgray")) == (2, 1)  # w and b, x
+
+
+def test_where_graphviz_fails_the_command_does_too(tmp_path, monkeypatch):
+    dot = tmp_path / "dot"
+    dot.write_text("#!/bin/sh\nexit 3\n")
+    dot.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(subprocess.CalledProcessError):
+        graph.main(["--out", str(tmp_path / "g.svg")])
 
 
 def test_the_command_runs_without_a_warning(tmp_path):

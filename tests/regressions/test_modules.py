@@ -446,6 +446,20 @@ def test_initial_values_follow_pytorchs_distributions():
     assert nn.Linear(0, 2).bias.data.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize(
+    "row", ["Linear(100, 400)", "Conv1d(20, 200, 5)", "Conv2d(20, 100, (3, 5))", "MultiheadAttention(40, 4)"]
+)
+def test_initial_values_spread_as_pytorchs(row):
+    smolgrad.manual_seed(0)
+    torch.manual_seed(0)
+    ours, theirs = (eval(f"nn.{row}", {"nn": library}) for library in (nn, torch.nn))
+    for (name, p), (other, q) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
+        assert name == other
+        q = q.detach().numpy()
+        assert p.data.std() == pytest.approx(q.std(), rel=0.15)
+        assert np.abs(p.data).max() == pytest.approx(np.abs(q).max(), rel=0.05)
+
+
 def test_initial_values_come_from_the_seed():
     def draws():
         smolgrad.manual_seed(3)
@@ -526,7 +540,7 @@ def test_buffers_are_state_but_are_not_learned():
     assert model.nothing is None
 
 
-@pytest.mark.parametrize("momentum", [0.3, None])
+@pytest.mark.parametrize("momentum", [0.3, 0.0, None])
 def test_running_statistics_follow_the_batches_and_only_in_training(momentum):
     model, twin = nn.BatchNorm1d(2, momentum=momentum), torch.nn.BatchNorm1d(2, momentum=momentum)
     rng = np.random.default_rng(0)
