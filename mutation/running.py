@@ -145,21 +145,24 @@ def _pytest(tests: Sequence[str], seed: int, *plugins: Any) -> int:
 
 @dataclass
 class Reach:
-    """By test, the seconds it takes; by file and line, the tests that reach it."""
+    """By test, the seconds it takes; by file and line, the tests that reach it, and "" where importing it does."""
 
     seconds: dict[str, float]
     lines: dict[str, dict[int, list[str]]]
     kills: Counter[str] = field(default_factory=Counter)
 
     def tests(self, file: str, line: int, source: str) -> list[str]:
-        """The tests that reach ``line``; where none does but by importing it, the least statement around that some do,
-        or all of them."""
-        found = self.lines.get(file, {})
+        """The tests that reach ``line``, or else the least statement around it that some do. And after them all others,
+        where none does, or where importing the file runs what stands in a function: what it makes may be used anywhere.
+        """
+        found, everything = self.lines.get(file, {}), set(self.seconds)
+        reaching: set[str] = set()
         for first, last in [(line, line), *_around(source, line)]:
-            reaching = {test for n in range(first, last + 1) for test in found.get(n, ())}
+            reaching = {test for n in range(first, last + 1) for test in found.get(n, ()) if test}
             if reaching:
-                return self._in_order(reaching)
-        return self._in_order(set(self.seconds))
+                break
+        anywhere = not reaching or ("" in found.get(line, ()) and _is_in_function(source, line))
+        return [*self._in_order(reaching), *(self._in_order(everything - reaching) if anywhere else ())]
 
     def few(self, tests: list[str]) -> list[str]:
         """Those of ``tests`` that come first: two of each function, in four files, in ``FEW`` seconds."""
@@ -197,6 +200,12 @@ def _around(source: str, line: int) -> list[tuple[int, int]]:
     return sorted((span for span in found if span[0] <= line <= span[1]), key=lambda span: span[1] - span[0])
 
 
+def _is_in_function(source: str, line: int) -> bool:
+    """Whether ``line`` stands in the body of a function that has a name, below its first line."""
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    return any(node.body[0].lineno <= line <= (node.end_lineno or line) for node in functions)
+
+
 def reach(copy: Path, files: list[str], tests: Sequence[str], seed: int) -> Reach:
     """Run ``tests`` on the source as it is, which must pass, and see what they reach of ``files``."""
 
@@ -210,7 +219,7 @@ def reach(copy: Path, files: list[str], tests: Sequence[str], seed: int) -> Reac
         lines = {}
         for file in files:
             by_line = data.contexts_by_lineno(str(copy / file))
-            lines[file] = {line: [test for test in tests if test] for line, tests in by_line.items()}
+            lines[file] = by_line
         return code, noting.failed, noting.seconds, lines
 
     told = forked(copy, WHOLE, look)

@@ -86,7 +86,7 @@ def bounds(draw: Any) -> Call:
 
 def at_bounds(params: dict[str, Any]) -> tuple[Domain, ...]:
     """A clamp's kinks are its bounds; one that is below the other is none, as the function is flat there."""
-    low, high = params["min"], params["max"]
+    low, high = params.get("min"), params.get("max")
     if low is not None and high is not None and low > high:
         return (Domain(),)
     return (Domain(kinks=tuple(b for b in (low, high) if b is not None)),)

@@ -85,7 +85,7 @@ def _standardized(_op: Asked, x: Any, *affine: Any, normalized_shape: Any, eps: 
     return y
 
 
-def _dropped(op: Asked, x: Any, *, p: float, training: bool) -> Any:
+def _dropped(op: Asked, x: Any, *, p: float = 0.5, training: bool = True) -> Any:
     op(x, p, training)  # refuses what it refuses
     draws = np.random.default_rng(BY_NAME["functional.dropout"].seed).random(tuple(x.shape))
     return x * (torch.tensor(draws >= p).to(x.dtype) * (1 / (1 - p)))
@@ -173,7 +173,7 @@ DIFFERENCES = (
     ),
     Difference(
         ("functional.dropout",),
-        lambda xs, params: params.get("training", True) and 0 < params["p"] < 1,
+        lambda xs, params: params.get("training", True) and 0 < params.get("p", 0.5) < 1,
         _dropped,
         "PyTorch has a generator of its own, which draws other numbers; what is drawn here is NumPy's",
     ),

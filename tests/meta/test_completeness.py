@@ -29,6 +29,7 @@ from spec.generate.values import cotangents
 from spec.harness import DIFFERENTIABLE
 from spec.ops import BY_NAME, SPECS, elementwise
 from spec.oracles import scalar
+from tests.parity import test_numbers
 
 ENGINE = Smolgrad()
 TESTS = Path(__file__).parents[1]
@@ -89,6 +90,7 @@ CONCERNS = {
     "special_values_of_constants_are_pytorchs": [spec for spec in SPECS if spec.constant],
     "values_and_gradients_match_the_scalar_engine": [spec for spec in SPECS if spec.name in scalar.EXPRESSIONS],
     "values_match_pytorch": SPECS,
+    "arguments_left_out_have_pytorchs_defaults": [spec for spec in SPECS if test_numbers.optional(spec)],
     "layout_of_inputs_and_cotangents_does_not_matter": SPECS,
     "dtypes_of_results_are_pytorchs": SPECS,
 }

@@ -113,3 +113,10 @@ def test_the_least_statement_around_a_line_comes_first() -> None:
     assert reach.tests("f.py", 3, source) == ["a"]
     assert reach.tests("f.py", 4, source) == ["a", "b"]
     assert reach.tests("g.py", 1, source) == ["a", "b", "c"]
+
+
+def test_what_importing_runs_in_a_function_may_matter_anywhere() -> None:
+    source = "def f():\n    return 1\n\n\nX = f(), lambda: f()\n"
+    reach = running.Reach({"a": 0.2, "b": 0.1}, {"f.py": {2: ["", "a"], 5: ["", "a"]}})
+    assert reach.tests("f.py", 2, source) == ["a", "b"]
+    assert reach.tests("f.py", 5, source) == ["a"]

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
+import smolgrad
+from spec import engines
 from spec.case import Case
 from spec.engines.pytorch import PyTorch
+from spec.entry import OpSpec
 from spec.generate import values
 from spec.harness import DIFFERENTIABLE, Properties
 from spec.ops import SPECS
 from spec.oracles import scalar
+from spec.oracles.differences import STRICTER
 from spec.oracles.finite_differences import Slope
 
 TORCH = PyTorch()
@@ -29,6 +35,31 @@ def _vote(slopes: Callable[[], Sequence[Slope]], i: int) -> Callable[[], np.ndar
 def values_match_pytorch(case: Case, data: st.DataObject) -> None:
     for i, (got, want) in enumerate(zip(case.outputs(), case.using(engine=TORCH).outputs(), strict=True)):
         case.compare(f"output {i}", got, want, votes=scalar.votes(case, 0))
+
+
+def optional(spec: OpSpec) -> list[str]:
+    """The parameters that have a default, in order."""
+    op = engines.find(spec.name, smolgrad, smolgrad.Tensor)
+    if not inspect.isfunction(op):  # an attribute
+        return []
+    return [p.name for p in inspect.signature(op).parameters.values() if p.default is not inspect.Parameter.empty]
+
+
+@numbers.of(spec for spec in SPECS if optional(spec))
+def arguments_left_out_have_pytorchs_defaults(case: Case, data: st.DataObject) -> None:
+    spec = case.spec
+    given = [name for name in optional(spec) if name in case.params]
+    left_out = given[data.draw(st.integers(0, len(given)), label="given") :]
+    case = case.using(params={name: value for name, value in case.params.items() if name not in left_out})
+    try:
+        outputs = case.outputs()
+    except engines.REFUSALS:
+        if spec.name not in STRICTER:
+            with pytest.raises(engines.REFUSALS):
+                case.using(engine=TORCH).outputs()
+        return
+    for i, (got, want) in enumerate(zip(outputs, case.using(engine=TORCH).outputs(), strict=True)):
+        case.compare(f"output {i}", got, want)
 
 
 @numbers.of(DIFFERENTIABLE)

@@ -91,6 +91,18 @@ def test_arguments_have_pytorchs_places_and_defaults(name: str, here: Parameters
     assert set(_differing(name, here, there)) <= set(DIFFERENT)
 
 
+# Parameters that PyTorch takes by keyword alone, of functions that tell nothing of themselves too.
+BY_KEYWORD = {"dtype", "requires_grad", "correction", "ignore_index"}
+BY_POSITION_TOO = {"Tensor", "as_tensor", "result_type"}
+
+
+@pytest.mark.parametrize("name", sorted(set(smolgrad.__all__) - BY_POSITION_TOO))
+def test_options_are_given_by_keyword(name: str) -> None:
+    if inspect.isfunction(getattr(smolgrad, name)):
+        parameters = dict(inspect.signature(getattr(smolgrad, name)).parameters)
+        assert not BY_KEYWORD & set(_by_position(parameters))
+
+
 def test_what_differs_on_purpose_still_does() -> None:
     assert {found for row in PUBLIC for found in _differing(*row)} == set(DIFFERENT)
 

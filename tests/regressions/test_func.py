@@ -167,3 +167,16 @@ REFUSALS = [
 def test_wrong_calls_are_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+TRANSFORMS = [func.grad, func.value_and_grad, func.jacrev, func.jacfwd, func.hessian]
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda transform: transform.__name__)
+def test_a_transformed_function_keeps_its_name(transform):
+    def energy(x):
+        """Half the square."""
+        return (x * x).sum() / 2
+
+    found = transform(energy)
+    assert (found.__name__, found.__doc__) == ("energy", "Half the square.")

@@ -6,7 +6,7 @@ import pytest
 import smolgrad
 from smolgrad import autograd
 from smolgrad.autograd import Primitive
-from smolgrad.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from smolgrad.gradcheck import EPS, STEP, GradcheckError, estimate, gradcheck, gradgradcheck
 
 
 def leaf(values, dtype="float64"):
@@ -21,6 +21,16 @@ RIGHT = cubed(lambda g, _y, x: g * (3.0 * x * x))
 WRONG = cubed(lambda g, _y, x: g * smolgrad.where(x < 0.75, 3.0 * x * x, 2.0 * x * x))
 ONCE = cubed(lambda g, _y, x: (g * (3.0 * x * x)).detach() if isinstance(g, smolgrad.Tensor) else g * 3.0 * x * x)
 X = leaf([[0.5, 1.0], [-2.0, 3.0]])
+
+
+def test_the_bar_bounds_what_rounding_can_do():
+    # The worst case: each of the six values off by half a unit, to the side that adds up in the slope.
+    def move(h):
+        side = {STEP: 1, STEP / 2: -1, STEP / 4: 1}[abs(h)]
+        return float(np.copysign(side * EPS / 2, side * h)), 1.0
+
+    slope, bar = estimate(move, 0.0)
+    assert 0.5 * bar < abs(slope) <= bar
 
 
 def test_right_gradients_pass():

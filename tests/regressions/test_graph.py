@@ -52,6 +52,11 @@ def test_what_is_saved_depends_on_who_requires_grad():
     assert graph.records(smolgrad.where(x > 1, w, x))[-1].saved == {"condition": 2}
 
 
+def test_a_record_tells_the_shape_that_was_found():
+    x = smolgrad.zeros(2, 3, requires_grad=True)
+    assert graph.records(x.reshape(-1))[-1].static == {"shape": (6,)}
+
+
 def test_records_of_values():
     x = Value(3.0)
     found = graph.records((x * x).tanh() ** 2)
@@ -189,7 +194,18 @@ def test_with_graphviz_the_command_draws(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert graph.main(["--out", str(tmp_path / "g.svg")]) == 0
     assert capsys.readouterr() == (f"wrote {tmp_path / 'g.svg'}\n", "")
-    assert "cross_entropy" in (tmp_path / "g.svg").read_text()
+    drawn = (tmp_path / "g.svg").read_text()
+    assert "cross_entropy" in drawn
+    assert (drawn.count("fillcolor=lightblue"), drawn.count("fillcolor=lightgray")) == (2, 1)  # w and b, x
+
+
+def test_where_graphviz_fails_the_command_does_too(tmp_path, monkeypatch):
+    dot = tmp_path / "dot"
+    dot.write_text("#!/bin/sh\nexit 3\n")
+    dot.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(subprocess.CalledProcessError):
+        graph.main(["--out", str(tmp_path / "g.svg")])
 
 
 def test_the_command_runs_without_a_warning(tmp_path):

@@ -1,10 +1,16 @@
 """Indices of every kind, repeats, negatives and nothing: what is picked is NumPy's, what is added back its adjoint."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import smolgrad
 from smolgrad import functional as F
+from smolgrad.primitives import indexing
+from spec.generate.indices import indices
 from tests.regressions.tensors import leaf, tensor, uneven
 
 CUBE = (3, 3, 3)
@@ -256,3 +262,16 @@ def test_picks_in_a_graph_of_tensors_can_be_differentiated_again(where):
     g.backward(tensor([1.0, 10.0, 100.0]))
     expected = [6 * 10.0 * 1, 0.0, 6 * 3 * 5 * 100.0] if where == "getitem" else [6 * 1 * 7.0, 0.0, 6 * 3 * 3 * 100.0]
     assert x.grad.data.tolist() == expected
+
+
+@given(data=st.data())
+def test_places_that_are_counted_flat_are_numpys(data):
+    # Above _FEW values places are found by counting, in three ways; the suite's arrays are smaller.
+    shape = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=3).map(tuple))
+    index = indexing._parts("getitem", data.draw(indices(shape)))
+    found, want = np.zeros(shape), np.zeros(shape)
+    values = np.arange(1.0, 1 + want[index].size).reshape(want[index].shape)
+    with patch.object(indexing, "_FEW", -1):
+        indexing._scatter_add(found, index, values)
+    np.add.at(want, index, values)
+    np.testing.assert_array_equal(found, want)

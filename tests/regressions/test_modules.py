@@ -485,6 +485,20 @@ def test_initial_values_follow_pytorchs_distributions():
     assert nn.Linear(0, 2).bias.data.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize(
+    "row", ["Linear(100, 400)", "Conv1d(20, 200, 5)", "Conv2d(20, 100, (3, 5))", "MultiheadAttention(40, 4)"]
+)
+def test_initial_values_spread_as_pytorchs(row):
+    smolgrad.manual_seed(0)
+    torch.manual_seed(0)
+    ours, theirs = (eval(f"nn.{row}", {"nn": library}) for library in (nn, torch.nn))
+    for (name, p), (other, q) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
+        assert name == other
+        q = q.detach().numpy()
+        assert p.data.std() == pytest.approx(q.std(), rel=0.15)
+        assert np.abs(p.data).max() == pytest.approx(np.abs(q).max(), rel=0.05)
+
+
 def test_initial_values_come_from_the_seed():
     def draws():
         smolgrad.manual_seed(3)
@@ -591,7 +605,7 @@ def test_buffers_are_state_but_are_not_learned():
     assert model.nothing is None
 
 
-@pytest.mark.parametrize("momentum", [0.3, None])
+@pytest.mark.parametrize("momentum", [0.3, 0.0, None])
 def test_running_statistics_follow_the_batches_and_only_in_training(momentum):
     model, twin = nn.BatchNorm1d(2, momentum=momentum), torch.nn.BatchNorm1d(2, momentum=momentum)
     rng = np.random.default_rng(0)
@@ -605,6 +619,24 @@ def test_running_statistics_follow_the_batches_and_only_in_training(momentum):
     assert model.num_batches_tracked.item() == 3
 
 
+@pytest.mark.parametrize("padding", [-4, -3, -1, 0, 2, 3])
+def test_the_row_of_padding_is_counted_from_either_end(padding):
+    rows, weight, w = np.array([[1, 0, 3], [3, 2, 1]]), np.arange(8.0).reshape(4, 2), np.arange(12.0).reshape(2, 3, 2)
+    ours, theirs = smolgrad.tensor(weight, requires_grad=True), torch.tensor(weight, requires_grad=True)
+    smolgrad.functional.embedding(smolgrad.tensor(rows), ours, padding).backward(smolgrad.tensor(w))
+    torch.nn.functional.embedding(torch.tensor(rows), theirs, padding).backward(torch.tensor(w))
+    np.testing.assert_array_equal(ours.grad.data, theirs.grad.numpy())
+    assert nn.Embedding(4, 2, padding).padding_idx == torch.nn.Embedding(4, 2, padding).padding_idx
+
+
+@pytest.mark.parametrize("padding", [-5, 4])
+def test_a_row_of_padding_that_is_not_there_is_refused(padding):
+    with pytest.raises(RuntimeError, match=f"padding_idx {padding} is out of range; there are 4 rows"):
+        smolgrad.functional.embedding(smolgrad.tensor([0]), smolgrad.zeros(4, 2), padding)
+    with pytest.raises(AssertionError, match=f"padding_idx {padding} is out of range"):
+        nn.Embedding(4, 2, padding)
+
+
 def test_the_row_of_padding_gets_no_gradient():
     table, theirs = nn.Embedding(4, 2, padding_idx=1, dtype="float64"), torch.nn.Embedding(4, 2, 1, dtype=torch.float64)
     assert not table.weight.data[1].any()
@@ -614,8 +646,6 @@ def test_the_row_of_padding_gets_no_gradient():
         assert not y.grad[1].any() if isinstance(y, torch.Tensor) else not y.grad.data[1].any()
     with smolgrad.no_grad():
         assert table(smolgrad.tensor(rows)).shape == (2, 3, 2)
-    with pytest.raises(RuntimeError, match="padding_idx 4 is out of range"):
-        smolgrad.functional.embedding(smolgrad.tensor([0]), table.weight, 4)
 
 
 def test_a_model_in_another_dtype_keeps_its_parameters():

@@ -7,6 +7,7 @@ import pytest
 
 import smolgrad
 from smolgrad import functional as F
+from smolgrad.autograd import Primitive
 from tests.regressions.tensors import leaf, tensor
 
 A, B = np.array([[1.0, 2.0], [3.0, 5.0]]), np.array([[2.0, 0.5], [1.0, 4.0]])
@@ -16,6 +17,18 @@ W = np.array([[3.0, -5.0], [7.0, 2.0]])
 def assert_apart(*arrays):
     for (i, x), (j, y) in itertools.combinations(enumerate(arrays), 2):
         assert not np.shares_memory(x, y), f"array {i} shares memory with array {j}"
+
+
+def test_an_array_that_a_rule_made_becomes_the_leafs_gradient_without_a_copy():
+    made = []
+
+    def pullback(g, _y, _x):
+        made.append(g * 2.0)
+        return made[-1]
+
+    x = leaf(A)
+    Primitive("double", lambda x: x * 2.0, pullback)(x).backward(tensor(W))
+    assert x.grad.data is made[0]
 
 
 def test_a_first_contribution_held_by_reference_is_not_added_into():

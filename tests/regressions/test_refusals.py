@@ -1,6 +1,7 @@
 """A wrong call is refused where it is made, by name, with what it got and what it needs; nothing has changed."""
 
 import operator
+import re
 
 import numpy as np
 import pytest
@@ -256,6 +257,10 @@ OPTIONS = [
     (F.embedding, (INTS, M), {"norm_type": 1.0}),
     (F.embedding, (INTS, M), {"scale_grad_by_freq": True}),
     (F.embedding, (INTS, M), {"sparse": True}),
+    (F.l1_loss, (V, V), {"reduce": False}),
+    (F.dropout, (V,), {"inplace": True}),
+    (F.max_pool2d, (tensor([[[1.0]]]), 1), {"ceil_mode": True}),
+    (F.max_pool2d, (tensor([[[1.0]]]), 1), {"return_indices": True}),
     (F.cross_entropy, (M, INTS), {"weight": V}),
     (F.cross_entropy, (M, INTS), {"label_smoothing": 0.1}),
     (F.cross_entropy, (M, INTS), {"size_average": True}),
@@ -277,6 +282,31 @@ def test_an_option_of_pytorchs_that_is_not_offered_is_refused_by_name_and_none_i
     with pytest.raises(TypeError, match=rf"{op.__name__}\(\): got an unexpected argument 'colour'"):
         op(*inputs, colour=1)
     assert op(*inputs, **{name: None}) is not None
+
+
+def test_options_that_are_off_are_no_options():
+    F.dropout(V, inplace=False)
+    F.max_pool2d(tensor([[[1.0]]]), 1, ceil_mode=False, return_indices=False)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda n, place: smolgrad.zeros(*[1] * n).sum(place), id="an axis"),
+        pytest.param(lambda n, place: F.embedding(tensor([place], int), smolgrad.zeros(n, 1)), id="a row"),
+        pytest.param(lambda n, place: F.cross_entropy(smolgrad.zeros(1, n), tensor([place], int)), id="a class"),
+    ],
+)
+def test_the_range_that_a_refusal_tells_is_the_one_that_is_taken(call, rows):
+    with pytest.raises(IndexError) as caught:
+        call(rows, 99)
+    least, most = map(int, re.search(r"goes from (\S+) to (\S+)$", str(caught.value)).groups())
+    call(rows, least)
+    call(rows, most)
+    for beyond in (least - 1, most + 1):
+        with pytest.raises(IndexError):
+            call(rows, beyond)
 
 
 @pytest.mark.parametrize(

@@ -300,6 +300,9 @@ HOSTILE = {
     "complex numbers": archive([("structure.npy", ONE), ("0.npy", npy(np.ones(2, complex)))]),
     "the other byte order": archive([("structure.npy", ONE), ("0.npy", npy(np.ones(2, ">f8")))]),
     "another version": archive([("structure.npy", ONE), ("0.npy", npy(np.ones(2), version=(2, 0)))]),
+    "a version before the first": archive(
+        [("structure.npy", ONE), ("0.npy", npy(np.ones(2)).replace(b"NUMPY\x01", b"NUMPY\x00", 1))]
+    ),
     "no structure": archive([("0.npy", npy(np.ones(2)))]),
     "a structure of floats": archive([("structure.npy", npy(np.ones(2)))]),
     "no json": archive([("structure.npy", npy(np.frombuffer(b"{", np.uint8)))]),

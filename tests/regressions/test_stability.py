@@ -31,6 +31,14 @@ def test_far_from_zero_slopes_are_finite_and_right(f, slopes, dtype):
     np.testing.assert_array_equal(x.grad.data, np.array(w) * slopes)
 
 
+@pytest.mark.parametrize(("a", "b"), [(2.0**60, 1.0), (1.0, -(2.0**60)), (0.1, 0.7)])
+def test_lerp_is_exact_at_both_ends(a, b):
+    # a + 1 * (b - a) is 0 where b is lost in the difference.
+    for spelled in (float, lambda weight: tensor([weight])):
+        assert smolgrad.lerp(tensor([a]), tensor([b]), spelled(0.0)).item() == a
+        assert smolgrad.lerp(tensor([a]), tensor([b]), spelled(1.0)).item() == b
+
+
 def test_sigmoid_keeps_its_lower_tail():
     # 1 - 1 / (1 + e^x) is 0 below -37; the tail itself is e^x.
     x = leaf([-50.0, -700.0])
