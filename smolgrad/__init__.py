@@ -9,8 +9,9 @@ from .creation import *
 from .dtypes import bool_ as bool
 from .dtypes import float32, float64, int8, int16, int32, int64, result_type, uint8
 from .functional import log_softmax, softmax
-from .primitives import elementwise, linalg, reduction, shape
+from .primitives import elementwise, indexing, linalg, reduction, shape
 from .primitives.elementwise import *
+from .primitives.indexing import *
 from .primitives.linalg import *
 from .primitives.reduction import *
 from .primitives.shape import *
@@ -24,8 +25,8 @@ __all__ = [
     "graph",  # noqa: F405 - see __getattr__
     "int8", "int16", "int32", "int64", "is_grad_enabled", "log_softmax", "nn", "no_grad", "optim", "result_type",
     "scalar", "softmax", "uint8",
-    *creation.__all__, *elementwise.__all__, *linalg.__all__, *reduction.__all__, *serialization.__all__,
-    *shape.__all__,
+    *creation.__all__, *elementwise.__all__, *indexing.__all__, *linalg.__all__, *reduction.__all__,
+    *serialization.__all__, *shape.__all__,
 ]  # fmt: skip
 
 

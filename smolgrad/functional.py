@@ -9,37 +9,65 @@ from typing import Any
 
 import numpy as np
 
-from .autograd import Node, broadcast_shape
+from .autograd import Node, broadcast_shape, wrap
 from .primitives import fused
-from .primitives.elementwise import abs, erf, relu, sigmoid, sqrt, tanh, where
+from .primitives.elementwise import abs, erf, exp, log, relu, sigmoid, sqrt, sub, tanh, where
 from .primitives.indexing import along, getitem
 from .primitives.linalg import matmul
-from .primitives.operands import axis, cast, integer, must_float, operands, refuse, refuse_bool, sizes, tensor
+from .primitives.operands import (
+    axis,
+    cast,
+    in_range,
+    integer,
+    integers,
+    must_float,
+    operands,
+    refuse,
+    refuse_bool,
+    sizes,
+    tensor,
+)
 from .primitives.reduction import mean, sum
 from .primitives.shape import _pad, cat, clone, mT, permute, reshape, squeeze, stack, unsqueeze
 from .randomness import generator
 
 __all__ = [
     "batch_norm",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "conv1d",
     "conv2d",
     "cross_entropy",
     "dropout",
+    "elu",
     "embedding",
     "gelu",
+    "glu",
+    "hardswish",
+    "hardtanh",
+    "huber_loss",
+    "kl_div",
     "l1_loss",
     "layer_norm",
+    "leaky_relu",
     "linear",
     "log_softmax",
+    "logsigmoid",
     "max_pool2d",
+    "mish",
     "mse_loss",
+    "nll_loss",
+    "one_hot",
     "pad",
     "relu",
     "rms_norm",
     "scaled_dot_product_attention",
+    "selu",
     "sigmoid",
     "silu",
+    "smooth_l1_loss",
     "softmax",
+    "softplus",
     "tanh",
 ]
 
@@ -172,7 +200,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, **options: Any) -
     The draws are the generator's that ``manual_seed`` starts. ValueError for a ``p`` that is not in [0, 1]. Source:
     Srivastava et al., "Dropout" (2014).
     """
-    refuse("dropout", {k: None if v is False else v for k, v in options.items()}, "inplace")
+    _not_in_place("dropout", options)
     x = tensor("dropout", input)
     if not 0 <= p <= 1:
         raise ValueError(f"dropout(): p must be in [0, 1], got {p}")
@@ -191,10 +219,10 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, **options
     negative one included; RuntimeError for a ``padding_idx`` that is not there.
     """
     refuse("embedding", options, "max_norm norm_type scale_grad_by_freq sparse")
-    table, rows = tensor("embedding", weight), _integers("embedding", input)
+    table, rows = tensor("embedding", weight), integers("embedding", input)
     if table.ndim != 2:
         raise RuntimeError(f"embedding(): weight must be (rows, width), got shape {table.shape}")
-    _in_range("embedding", rows, table.shape[0])
+    in_range("embedding", rows, table.shape[0])
     y = getitem(table, rows)
     if padding_idx is None:
         return y
@@ -206,17 +234,25 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, **options
     return where(padding[..., None], y.detach(), y)
 
 
-def _integers(op: str, x: Any) -> np.ndarray:
-    array: np.ndarray = x._data if isinstance(x, Node) else tensor(op, x)
-    if array.dtype not in (np.int64, np.int32):
-        raise RuntimeError(f"{op}(): indices must be int64 or int32, got {array.dtype}")
+def _values(x: Any) -> np.ndarray:
+    array: np.ndarray = x._data if isinstance(x, Node) else x
     return array
 
 
-def _in_range(op: str, numbers: np.ndarray, size: int) -> None:
-    wrong = numbers[(numbers < 0) | (numbers >= size)]
-    if wrong.size:
-        raise IndexError(f"{op}(): index {wrong.flat[0]} is out of range; with {size} it goes from 0 to {size - 1}")
+def one_hot(input: Any, num_classes: int = -1) -> Any:
+    """1 at the class that each int64 number of ``input`` names and 0 at the others, along a new last axis, in int64.
+
+    ``num_classes`` is by default one more than the largest. RuntimeError for a class that is not there.
+    """
+    classes = integers("one_hot", input)
+    if classes.dtype != np.int64:
+        raise RuntimeError(f"one_hot(): indices must be int64, got {classes.dtype}")
+    if num_classes < 1 and classes.size == 0:
+        raise RuntimeError("one_hot(): of no elements it needs num_classes")
+    count = int(classes.max()) + 1 if num_classes == -1 else num_classes
+    in_range("one_hot", classes, count, RuntimeError)
+    hot = (classes[..., None] == np.arange(count)).astype(np.int64)
+    return wrap(hot) if isinstance(input, Node) else hot
 
 
 # --- padding ----------------------------------------------------------------------------------------------------------
@@ -442,11 +478,84 @@ def attention_weights(
 # --- activations ------------------------------------------------------------------------------------------------------
 
 
+def _not_in_place(op: str, options: dict[str, Any]) -> None:
+    refuse(op, {k: None if v is False else v for k, v in options.items()}, "inplace")
+
+
+def _activated(op: str, input: Any, options: dict[str, Any]) -> Any:
+    _not_in_place(op, options)
+    return must_float(op, input, NotImplementedError)
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, **options: Any) -> Any:
+    """x, or ``negative_slope`` · x where x is not above 0. Source: Maas et al. (2013)."""
+    x = _activated("leaky_relu", input, options)
+    return x * np.where(_values(x) > 0, 1, negative_slope).astype(x.dtype)
+
+
+def elu(input: Any, alpha: float = 1.0, **options: Any) -> Any:
+    """x, or ``alpha`` · (exp(x) - 1) where x is not above 0. Source: Clevert et al. (2015)."""
+    return fused.elu(_activated("elu", input, options), alpha=float(alpha), scale=1.0)
+
+
+def selu(input: Any, **options: Any) -> Any:
+    """``elu`` of a slope and a scale that keep mean 0 and variance 1. Source: Klambauer et al. (2017)."""
+    return fused.elu(_activated("selu", input, options), alpha=1.6732632423543772, scale=1.0507009873554805)
+
+
 def silu(input: Any, **options: Any) -> Any:
     """x · sigmoid(x). Source: Elfwing et al. (2017)."""
-    refuse("silu", {k: None if v is False else v for k, v in options.items()}, "inplace")
-    x = must_float("silu", input, NotImplementedError)
+    x = _activated("silu", input, options)
     return x * sigmoid(x)
+
+
+def mish(input: Any, **options: Any) -> Any:
+    """x · tanh(softplus(x)). Source: Misra (2019)."""
+    x = _activated("mish", input, options)
+    return x * tanh(fused.softplus(x, beta=1.0, threshold=np.inf))
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(``beta`` · x)) / ``beta``; x itself where ``beta`` · x is above ``threshold``."""
+    x = must_float("softplus", input, NotImplementedError)
+    return fused.softplus(x, beta=float(beta), threshold=float(threshold))
+
+
+def logsigmoid(input: Any) -> Any:
+    """log(sigmoid(x)), without overflow and right in both tails."""
+    return fused.logsigmoid(must_float("logsigmoid", input, NotImplementedError))
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, **options: Any) -> Any:
+    """x held between ``min_val`` and ``max_val``, with a slope of 0 at both. ValueError where the first is larger."""
+    _not_in_place("hardtanh", options)
+    x = tensor("hardtanh", input)
+    refuse_bool("hardtanh", x)
+    if min_val > max_val:
+        raise ValueError(f"hardtanh(): min_val {min_val} must not be above max_val {max_val}")
+    low, high = (min_val, max_val) if x.dtype.kind == "f" else (int(min_val), int(max_val))
+    if x.dtype.kind == "u" and low < 0:
+        raise RuntimeError(f"hardtanh(): a min_val of {low} is out of range for {x.dtype}")
+    return where((x > low) & (x < high), x, np.clip(_values(x), low, high))
+
+
+def hardswish(input: Any, **options: Any) -> Any:
+    """x · min(max(x + 3, 0), 6) / 6. Source: Howard et al. (2019)."""
+    x = _activated("hardswish", input, options)
+    return x * hardtanh(x + 3, 0, 6) / 6
+
+
+def glu(input: Any, dim: int = -1) -> Any:
+    """The first half along ``dim`` times the sigmoid of the second. Source: Dauphin et al. (2016).
+
+    RuntimeError for an odd size.
+    """
+    x = must_float("glu", input, NotImplementedError)
+    lane = axis("glu", dim, x.ndim)
+    if not x.ndim or x.shape[lane] % 2:
+        raise RuntimeError(f"glu(): dim {dim} must have an even size, got shape {x.shape}")
+    half, before = x.shape[lane] // 2, (slice(None),) * lane
+    return getitem(x, (*before, slice(half))) * sigmoid(getitem(x, (*before, slice(half, None))))
 
 
 def gelu(input: Any, approximate: str = "none") -> Any:
@@ -465,69 +574,274 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 # --- losses -----------------------------------------------------------------------------------------------------------
 
 
-def _reduced(losses: Any, reduction: str, count: int) -> Any:
+def _checked_reduction(op: str, reduction: Any, options: dict[str, Any], allowed: str = "none mean sum") -> None:
+    refuse(op, options, "size_average reduce")
+    if reduction not in allowed.split():
+        *others, last = map(repr, allowed.split())
+        raise ValueError(f"{op}(): reduction must be {', '.join(others)} or {last}, got {reduction!r}")
+
+
+def _reduced(losses: Any, reduction: str, count: Any = None) -> Any:
+    """Each of ``losses``, their sum, or that over ``count``, by default how many they are."""
     if reduction == "none":
         return losses
     total = sum(losses)
-    return total if reduction == "sum" else total / float(count)
+    return total if reduction == "sum" else total / (float(losses.size) if count is None else count)
 
 
-def _checked_reduction(op: str, reduction: Any) -> None:
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{op}(): reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
-
-
-def mse_loss(input: Any, target: Any, *, reduction: str = "mean", **options: Any) -> Any:
-    """The squared differences of ``input`` and ``target``, which broadcast: each, their mean, or their sum."""
-    refuse("mse_loss", options, "weight size_average reduce")
-    _checked_reduction("mse_loss", reduction)
-    pair = operands("mse_loss", tensor("mse_loss", input), tensor("mse_loss", target))
-    a, b = (must_float("mse_loss", x, NotImplementedError) for x in pair)
-    broadcast_shape("mse_loss", a.shape, b.shape)
-    d = a - b
-    return _reduced(d * d, reduction, d.size)
-
-
-def l1_loss(input: Any, target: Any, *, reduction: str = "mean", **options: Any) -> Any:
-    """The absolute differences of ``input`` and ``target``, which broadcast: each, their mean, or their sum."""
-    refuse("l1_loss", options, "weight size_average reduce")
-    _checked_reduction("l1_loss", reduction)
-    refuse_bool("l1_loss", input, target)
-    xs = [tensor("l1_loss", x) for x in (input, target)]
-    if xs[0].ndim or xs[1].ndim:  # the two are stretched first, so that a 0-d one counts in the promotion
+def _beside(op: str, input: Any, target: Any) -> Any:
+    """The two in their common dtype. They are stretched first, so that one of no dimensions counts in it."""
+    xs = [tensor(op, x) for x in (input, target)]
+    if xs[0].ndim or xs[1].ndim:
         xs = [x if x.ndim else unsqueeze(x, 0) for x in xs]
-    pair = operands("l1_loss", *xs)
-    broadcast_shape("l1_loss", *(x.shape for x in pair))
-    d = abs(pair[0] - pair[1])
-    if reduction == "mean":
-        must_float("l1_loss", d)
-    return _reduced(d, reduction, d.size)
+    broadcast_shape(op, *(x.shape for x in xs))
+    return operands(op, *xs)
 
 
-def cross_entropy(input: Any, target: Any, *, ignore_index: int = -100, reduction: str = "mean", **options: Any) -> Any:
-    """-log softmax(input) at the class ``target``, from the logits themselves, of any size without overflow.
+def _difference(op: str, input: Any, target: Any, weight: Any = None) -> Any:
+    pair = _beside(op, input, target)
+    if weight is None:
+        return sub(*(must_float(op, x, NotImplementedError) for x in pair))
+    refuse_bool(op, input, target)
+    return sub(*pair)
 
-    ``input`` is (C,), (N, C) or (N, C, ...), ``target`` the same without C, in int64. The mean is over the targets that
-    are not ``ignore_index``, NaN where all are. IndexError for a class that is not there.
+
+def _weighed(op: str, losses: Any, input: Any, weight: Any, reduction: str, mean_of_weights: bool) -> Any:
+    if weight is None:
+        return _reduced(losses, reduction)
+    if weight.shape != input.shape:
+        raise ValueError(f"{op}(): weight must have the input's shape {input.shape}, got {weight.shape}")
+    return _reduced(losses * weight, reduction, sum(weight) if mean_of_weights else None)
+
+
+def mse_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None, **options: Any) -> Any:
+    """The squared differences of ``input`` and ``target``, which broadcast: each, their mean, or their sum.
+
+    ``weight``, of the shape of ``input``, multiplies each; then the mean is their sum over that of the weights.
     """
-    refuse("cross_entropy", options, "weight size_average reduce label_smoothing")
-    _checked_reduction("cross_entropy", reduction)
-    x = must_float("cross_entropy", input, NotImplementedError)
-    classes = tensor("cross_entropy", target)
-    classes = classes._data if isinstance(classes, Node) else classes
+    _checked_reduction("mse_loss", reduction, options)
+    d = _difference("mse_loss", input, target, weight)
+    return _weighed("mse_loss", d * d, input, weight, reduction, True)
+
+
+def l1_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None, **options: Any) -> Any:
+    """The absolute differences of ``input`` and ``target``, reduced and weighed as those of ``mse_loss``."""
+    _checked_reduction("l1_loss", reduction, options)
+    refuse_bool("l1_loss", input, target)
+    d = abs(sub(*_beside("l1_loss", input, target)))
+    if reduction == "mean" and weight is None:
+        must_float("l1_loss", d)
+    return _weighed("l1_loss", d, input, weight, reduction, True)
+
+
+def smooth_l1_loss(input: Any, target: Any, *, reduction: str = "mean", beta: float = 1.0, **options: Any) -> Any:
+    """d²/2/``beta`` of the differences d below ``beta``, |d| - ``beta``/2 of the others, reduced as in ``mse_loss``.
+
+    RuntimeError for a negative ``beta``. Source: Girshick, "Fast R-CNN" (2015).
+    """
+    if beta < 0:
+        raise RuntimeError(f"smooth_l1_loss(): beta must not be negative, got {beta}")
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction, **options)
+    _checked_reduction("smooth_l1_loss", reduction, options)
+    return _reduced(fused.huber(_difference("smooth_l1_loss", input, target), delta=float(beta)) / beta, reduction)
+
+
+def huber_loss(
+    input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None, **options: Any
+) -> Any:
+    """``delta`` times ``smooth_l1_loss``, in the dtype of ``input``; ``weight`` multiplies each.
+
+    RuntimeError for a ``delta`` that is not positive. Source: Huber (1964).
+    """
+    _checked_reduction("huber_loss", reduction, options)
+    if delta <= 0:
+        raise RuntimeError(f"huber_loss(): delta must be positive, got {delta}")
+    d = _difference("huber_loss", input, target)
+    must_float("huber_loss", input)
+    return _weighed(
+        "huber_loss", cast(fused.huber(d, delta=float(delta)), input.dtype), input, weight, reduction, False
+    )
+
+
+def kl_div(input: Any, target: Any, *, reduction: str = "mean", log_target: bool = False, **options: Any) -> Any:
+    """``target`` · (log ``target`` - ``input``): how far a distribution is from one given by its logarithm.
+
+    With ``log_target`` both are logarithms. ``reduction`` may be "batchmean": the sum over the first size. Source:
+    Kullback and Leibler (1951).
+    """
+    _checked_reduction("kl_div", reduction, options, "none batchmean mean sum")
+    x, t = (must_float("kl_div", x) for x in (input, target))
+    broadcast_shape("kl_div", x.shape, t.shape)
+    losses = exp(t) * (t - x) if log_target else where(t == 0, 0, t * log(t)) - t * x
+    if reduction == "batchmean":
+        return _reduced(losses, "mean" if x.ndim else "sum", float(x.shape[0]) if x.ndim else None)
+    return _reduced(losses, reduction)
+
+
+def _fixed(op: str, name: str, x: Any) -> np.ndarray:
+    """The array of what has no gradient here."""
+    if isinstance(x, Node) and x._requires_grad:
+        raise RuntimeError(f"{op}(): has no gradient for {name}, which must not require it")
+    return _values(tensor(op, x)).copy()
+
+
+def _same_shape(op: str, input: Any, target: Any) -> Any:
+    x, t = (tensor(op, x) for x in (input, target))
+    if x.shape != t.shape:
+        raise ValueError(f"{op}(): input and target must have one shape, got {x.shape} and {t.shape}")
+    return x, t
+
+
+def _refuse_to_stretch(op: str, x: Any, name: str, weight: Any) -> None:
+    if broadcast_shape(op, x.shape, weight.shape) != x.shape:
+        raise RuntimeError(f"{op}(): {name} must broadcast to the input's shape {x.shape}, got {weight.shape}")
+
+
+def _times(op: str, losses: Any, weight: Any) -> Any:
+    if weight is None:
+        return losses
+    _refuse_to_stretch(op, losses, "weight", weight)
+    return losses * _fixed(op, "weight", weight).astype(losses.dtype)
+
+
+def binary_cross_entropy(
+    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean", **options: Any
+) -> Any:
+    """-(t log x + (1 - t) log(1 - x)) of probabilities x and t, of one shape and dtype, times ``weight``.
+
+    The logarithms are -100 at the least. RuntimeError for what is not in [0, 1].
+    """
+    _checked_reduction("binary_cross_entropy", reduction, options)
+    x, t = _same_shape("binary_cross_entropy", input, target)
+    _one_dtype("binary_cross_entropy", [x, t])
+    must_float("binary_cross_entropy", x, NotImplementedError)
+    for name, array in (("input", _values(x)), ("target", _values(t))):
+        if not ((array >= 0) & (array <= 1)).all():
+            raise RuntimeError(f"binary_cross_entropy(): all elements of {name} must be in [0, 1]")
+    losses = fused.binary_cross_entropy(x, t)
+    return _reduced(_times("binary_cross_entropy", losses, weight), reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean", pos_weight: Any = None, **options: Any
+) -> Any:
+    """``binary_cross_entropy`` of sigmoid(``input``), without overflow, in the dtype of ``target``.
+
+    ``pos_weight``, which broadcasts to the input's shape, multiplies what comes from log x.
+    """
+    op = "binary_cross_entropy_with_logits"
+    _checked_reduction(op, reduction, options)
+    x, t = _same_shape(op, input, target)
+    must_float(op, x, NotImplementedError)
+    must_float(op, t)
+    x = cast(x, t.dtype)
+    if pos_weight is None:
+        losses = (1 - t) * x - fused.logsigmoid(x)
+    else:
+        _refuse_to_stretch(op, x, "pos_weight", pos_weight)
+        losses = fused.weighed_logits(x, t, weight=_fixed(op, "pos_weight", pos_weight).astype(t.dtype))
+    return _reduced(_times(op, losses, weight), reduction)
+
+
+def _classes(op: str, input: Any, target: Any, weight: Any, ignore_index: int) -> Any:
+    """Logits or their like, the axis of classes, an index of each target's place, those kept, and their weights."""
+    x, classes = tensor(op, input), _values(tensor(op, target))
     if x.ndim == 0:
-        raise RuntimeError("cross_entropy(): the input needs a class axis, got a 0-d tensor")
+        raise ValueError(f"{op}(): the input needs a class axis, got a 0-d tensor")
+    must_float(op, x, NotImplementedError)
     lane = min(1, x.ndim - 1)
     wanted = x.shape[:lane] + x.shape[lane + 1 :]
-    if classes.dtype.kind == "f":
-        raise NotImplementedError("cross_entropy(): probabilities as target are not offered here; give class indices")
-    if classes.dtype != np.int64:
-        raise RuntimeError(f"cross_entropy(): target must hold class indices in int64, got {classes.dtype}")
+    if classes.dtype not in (np.int64, np.uint8):
+        raise RuntimeError(f"{op}(): target must hold class indices in int64 or uint8, got {classes.dtype}")
     if classes.shape != wanted:
-        raise ValueError(f"cross_entropy(): target must have shape {wanted} for input {x.shape}, got {classes.shape}")
+        raise ValueError(f"{op}(): target must have shape {wanted} for input {x.shape}, got {classes.shape}")
     kept = classes != ignore_index
-    _in_range("cross_entropy", classes[kept], x.shape[lane])
+    in_range(op, classes[kept], x.shape[lane])
+    classes = np.where(kept, classes, 0)
+    weights = None
+    if weight is not None:
+        weights = np.where(kept, _class_weights(op, weight, x, lane)[classes], 0)
     grid = [*np.ogrid[tuple(slice(n) for n in wanted)]] if wanted else []
-    index = (*grid[:lane], np.where(kept, classes, 0), *grid[lane:])
-    losses = fused.cross_entropy(x, lane=lane, index=index, kept=kept)
-    return _reduced(losses, reduction, int(kept.sum()))
+    return x, lane, (*grid[:lane], classes, *grid[lane:]), kept, weights
+
+
+def _class_weights(op: str, weight: Any, x: Any, lane: int) -> np.ndarray:
+    if weight.shape != x.shape[lane : lane + 1]:
+        raise RuntimeError(f"{op}(): weight must have one element a class, {x.shape[lane]}, got {weight.shape}")
+    _one_dtype(op, [x, weight])
+    return _fixed(op, "weight", weight)
+
+
+def _summed_up(losses: Any, kept: np.ndarray, weights: Any, reduction: str) -> Any:
+    """Each of ``losses`` times its weight, their sum, or that over the sum of the weights of those kept."""
+    if weights is None:
+        return _reduced(losses, reduction, float(kept.sum()))
+    return _reduced(losses * weights, reduction, float(weights.sum()))
+
+
+def nll_loss(
+    input: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean", **options: Any
+) -> Any:
+    """-``input`` at the class ``target``: the loss of log probabilities; all else is as in ``cross_entropy``."""
+    _checked_reduction("nll_loss", reduction, options)
+    x, _, index, kept, weights = _classes("nll_loss", input, target, weight, ignore_index)
+    return _summed_up(where(kept, -getitem(x, index), 0), kept, weights, reduction)
+
+
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    **options: Any,
+) -> Any:
+    """-log softmax(input) at the class ``target``, from the logits themselves, of any size without overflow.
+
+    ``input`` is (C,), (N, C) or (N, C, ...), ``target`` the same without C, in int64 or uint8; or it is of the input's
+    shape and holds the probability of each class. ``weight`` (C,) multiplies the losses of each class; of so much as
+    ``label_smoothing`` says, every class is the target alike. The mean is over the weights of those that are not
+    ``ignore_index``, NaN where all are; of probabilities, over the samples. IndexError for a class that is not there.
+    Source of label smoothing: Szegedy et al. (2015).
+    """
+    _checked_reduction("cross_entropy", reduction, options)
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"cross_entropy(): label_smoothing must be in [0, 1], got {label_smoothing}")
+    if tensor("cross_entropy", input).shape == tensor("cross_entropy", target).shape:
+        return _of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
+    x, lane, index, kept, weights = _classes("cross_entropy", input, target, weight, ignore_index)
+    if not label_smoothing:
+        return _summed_up(fused.cross_entropy(x, lane=lane, index=index, kept=kept), kept, weights, reduction)
+    share = np.full(x.shape, label_smoothing / x.shape[lane], x.dtype)
+    share[index] += 1 - label_smoothing
+    losses = where(kept, _surprises(x, lane, share, weight), 0)
+    return _reduced(losses, reduction, float(kept.sum() if weights is None else weights.sum()))
+
+
+def _surprises(x: Any, lane: int, share: Any, weight: Any) -> Any:
+    terms = log_softmax(x, lane) * share
+    if weight is not None:
+        terms = terms * reshape(weight, (-1, *[1] * (x.ndim - lane - 1)))
+    return -sum(terms, lane)
+
+
+def _of_probabilities(x: Any, share: Any, weight: Any, ignore_index: int, reduction: str, smoothing: float) -> Any:
+    if x.ndim == 0:
+        raise RuntimeError("cross_entropy(): the input needs a class axis, got a 0-d tensor")
+    if share.dtype.kind != "f" or ignore_index >= 0:
+        raise RuntimeError(
+            f"cross_entropy(): a target of the input's shape holds probabilities: in a floating dtype, got "
+            f"{share.dtype}, and without ignore_index, got {ignore_index}"
+        )
+    must_float("cross_entropy", x, NotImplementedError)
+    lane = min(1, x.ndim - 1)
+    if weight is not None and weight.shape != x.shape[lane : lane + 1]:
+        raise RuntimeError(
+            f"cross_entropy(): weight must have one element a class, {x.shape[lane]}, got {weight.shape}"
+        )
+    if smoothing:
+        share = share * (1 - smoothing) + smoothing / x.shape[lane]
+    return _reduced(_surprises(x, lane, share, weight), reduction)

@@ -336,9 +336,9 @@ class Tensor(Node):
 Node.kind = Tensor
 
 # Every op is a method too, but for those that PyTorch has as functions alone.
-for _family in (elementwise, reduction, shape_ops, linalg):
+for _family in (elementwise, reduction, shape_ops, indexing, linalg):
     for _name in _family.__all__:
-        if _name not in ("cat", "hstack", "stack", "vstack", "where"):
+        if _name not in ("cat", "einsum", "hstack", "stack", "tensordot", "vstack", "where"):
             setattr(Tensor, _name, getattr(_family, _name))
 
 

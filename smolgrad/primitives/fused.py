@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import Node, Primitive
-from .elementwise import exp, sqrt, where
+from .elementwise import clamp, exp, log, sigmoid, sqrt, where
 from .indexing import Index, _put
 from .linalg import _matmul
 from .reduction import _spread, mean, sum, var
@@ -33,6 +33,27 @@ def _log_soft_max(x: np.ndarray, lane: int) -> Any:
 softmax = Primitive("softmax", _soft_max, lambda g, y, _x, *, lane: y * (g - sum(g * y, lane, True)))
 log_softmax = Primitive("log_softmax", _log_soft_max, lambda g, y, _x, *, lane: g - exp(y) * sum(g, lane, True))
 
+# --- activations ------------------------------------------------------------------------------------------------------
+
+
+def _exponential(x: np.ndarray, alpha: float, scale: float) -> Any:
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))) * scale
+
+
+def _exponential_back(g: Any, _y: Any, x: Any, *, alpha: float, scale: float) -> Any:
+    return g * where(x > 0, scale, exp(where(x > 0, 0, x)) * (alpha * scale))  # no exp of what may overflow
+
+
+elu = Primitive("elu", _exponential, _exponential_back)
+softplus = Primitive(
+    "softplus",
+    lambda x, beta, threshold: np.where(x * beta > threshold, x, np.logaddexp(0, x * beta) / beta),
+    lambda g, _y, x, *, beta, threshold: where(x * beta > threshold, g, g * sigmoid(x * beta)),
+)
+logsigmoid = Primitive(
+    "logsigmoid", lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), lambda g, _y, x: g * sigmoid(-x)
+)
+
 # --- cross entropy ----------------------------------------------------------------------------------------------------
 
 
@@ -52,6 +73,37 @@ def _surprise_back(g: Any, _y: Any, x: Any, *, lane: int, index: Index, kept: np
 
 # The loss of each sample: ``index`` picks its target's logit, and one that is not ``kept`` loses nothing.
 cross_entropy = Primitive("cross_entropy", _surprise, _surprise_back)
+
+
+def _binary(x: np.ndarray, t: np.ndarray) -> Any:
+    return -(t * np.maximum(np.log(x), -100) + (1 - t) * np.maximum(np.log1p(-x), -100))
+
+
+# Of probabilities. The logarithms end at -100, and what the slope divides by at 1e-12, a float32, as in PyTorch.
+binary_cross_entropy = Primitive(
+    "binary_cross_entropy",
+    _binary,
+    lambda g, _y, x, t: g * (x - t) / clamp(x * (1 - x), min=float(np.float32(1e-12))),
+    lambda g, _y, x, _t: g * (log(1 - x) - log(x)),
+)
+
+
+def _of_logits(x: np.ndarray, t: np.ndarray, weight: np.ndarray) -> Any:
+    return (1 - t) * x - ((weight - 1) * t + 1) * logsigmoid(x)
+
+
+weighed_logits = Primitive(
+    "weighed_logits",
+    _of_logits,
+    lambda g, _y, x, t, *, weight: g * ((t * weight + 1 - t) * sigmoid(x) - t * weight),
+    lambda g, _y, x, _t, *, weight: g * (logsigmoid(-x) - logsigmoid(x) * weight),
+)
+# d^2/2 up to delta, from there straight on: the slope is d held between -delta and delta.
+huber = Primitive(
+    "huber",
+    lambda d, delta: (q := np.clip(d, -delta, delta)) * (d - q / 2),
+    lambda g, _y, d, *, delta: g * clamp(d, -delta, delta),
+)
 
 # --- linear -----------------------------------------------------------------------------------------------------------
 

@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import Node, Primitive, Scatter
+from ..autograd import Node, Primitive, Scatter, broadcast_shape, expand
 from .elementwise import where
-from .operands import Number, cast, integer, tensor
-from .shape import reshape
+from .operands import Number, axis, cast, factor, in_range, integer, integers, refuse, tensor
+from .shape import clone, reshape
+
+__all__ = [
+    "gather", "index_add", "index_put", "index_select", "masked_select", "scatter", "scatter_add", "take_along_dim",
+]  # fmt: skip
 
 Index = tuple[Any, ...]
 _FEW = 2048  # up to so many values, finding flat places costs more than it saves
@@ -78,9 +82,13 @@ def along(input: Any, indices: Any, lane: int) -> Any:
     """``input`` picked along one axis by integer ``indices`` of as many dimensions, the others in step."""
     if not input.ndim:
         return _pick(input, index=())
-    grid: list[Any] = [*np.ogrid[tuple(slice(n) for n in indices.shape)]]
-    grid[lane] = indices._data.copy() if isinstance(indices, Node) else indices  # a tensor's may be written to
-    return _pick(input, index=tuple(grid))
+    # A tensor's may be written to.
+    return _pick(input, index=_in_step(indices._data.copy() if isinstance(indices, Node) else indices, lane))
+
+
+def _in_step(indices: np.ndarray, lane: int) -> Index:
+    grid: list[Any] = [*np.ogrid[tuple(slice(n) for n in indices.shape)]] if indices.ndim else []
+    return (*grid[:lane], indices, *grid[lane + 1 :])
 
 
 def _picked_shape(op: str, x: Any, index: Index) -> tuple[int, ...]:
@@ -173,3 +181,195 @@ def _last(shape: tuple[int, ...], index: Index, picked: tuple[int, ...]) -> np.n
     turn, winner = np.arange(_product(picked)).reshape(picked), np.zeros(shape, np.int64)
     winner[index] = turn
     return winner[index] == turn
+
+
+# --- PyTorch's functions ----------------------------------------------------------------------------------------------
+
+
+def _accumulated(x: np.ndarray, values: np.ndarray, index: Index) -> np.ndarray:
+    y = np.array(x, order="C")
+    _scatter_add(y, index, values)
+    return y
+
+
+_accumulate = Primitive(
+    "accumulate",
+    _accumulated,
+    lambda g, _y, _x, _values, *, index: g,
+    lambda g, _y, _x, _values, *, index: _pick(g, index=index),
+    broadcasts=True,
+)
+
+
+def _row(x: Any) -> Any:
+    """``x``, or one of no dimensions as a row of one."""
+    return x if x.ndim else reshape(x, 1)
+
+
+def _one_dtype(op: str, x: Any, values: Any) -> None:
+    if x.dtype != values.dtype:
+        raise RuntimeError(f"{op}(): both tensors must have one dtype, got {x.dtype} and {values.dtype}")
+
+
+def _checked(op: str, input: Any, dim: int, index: Any, src: Any = None) -> tuple[Any, Index]:
+    """``input``, with one axis at least, and ``index`` along ``dim`` of it, in step with the other axes.
+
+    RuntimeError for an index of other dimensions, that is longer than ``input`` along another axis, or than ``src``.
+    """
+    x, numbers = tensor(op, input), integers(op, index).copy()
+    lane = axis(op, dim, x.ndim)
+    if max(x.ndim, 1) != max(numbers.ndim, 1) or (src is not None and max(src.ndim, 1) != max(x.ndim, 1)):
+        raise RuntimeError(f"{op}(): index must have as many dimensions as the input, of shape {x.shape}, and src")
+    for d, n in enumerate(numbers.shape):
+        if (d != lane and n > x.shape[d]) or (src is not None and n > _row(src).shape[d]):
+            raise RuntimeError(
+                f"{op}(): index of shape {numbers.shape} is longer in dim {d} than the input's {x.shape}, or src"
+            )
+    x = _row(x)
+    in_range(op, numbers, x.shape[lane], RuntimeError)
+    return x, _in_step(numbers, lane)
+
+
+def gather(input: Any, dim: int, index: Any, **options: Any) -> Any:
+    """The elements of ``input`` at ``index`` along ``dim``, and on each other axis where they stand in ``index``.
+
+    ``index`` has as many dimensions as ``input``, is int64 or int32, and no longer along the other axes; its shape is
+    the result's. RuntimeError otherwise, and for an index that is out of range or negative.
+    """
+    refuse("gather", {k: v or None for k, v in options.items()}, "sparse_grad out")
+    x, places = _checked("gather", input, dim, index)
+    y = _pick(x, index=places)
+    return y if index.ndim else clone(y)  # no view
+
+
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, **options: Any) -> Any:
+    """A copy of ``input`` with ``src``, of its dtype, or a number, written where ``gather`` would pick.
+
+    As much of ``src`` is used as ``index`` has; of repeated places the last write stays, and has the gradient.
+    """
+    refuse("scatter", options, "reduce out")
+    src = value if src is None else src
+    if isinstance(src, Number):
+        x, places = _checked("scatter", input, dim, index)
+        part = np.asarray(src).astype(x.dtype)
+    else:
+        x, places, part = _with_source("scatter", input, dim, index, src)
+    y = _setitem(x, part, index=places, last=_last(x.shape, places, _shape_of(places)))
+    return y if y.shape == input.shape else clone(reshape(y, input.shape))
+
+
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """A copy of ``input`` with ``src``, of its dtype, added where ``gather`` would pick, as often as it is named."""
+    x, places, part = _with_source("scatter_add", input, dim, index, src)
+    y = _accumulate(x, part, index=places)
+    return y if y.shape == input.shape else clone(reshape(y, input.shape))
+
+
+def _shape_of(index: Index) -> tuple[int, ...]:
+    return np.broadcast_shapes(*(np.shape(i) for i in index))
+
+
+def _with_source(op: str, input: Any, dim: int, index: Any, src: Any) -> tuple[Any, Index, Any]:
+    src = tensor(op, src)
+    x, places = _checked(op, input, dim, index, src)
+    _one_dtype(op, x, src)
+    return x, places, _pick(_row(src), index=tuple(slice(n) for n in index.shape) if index.ndim else (0,))
+
+
+def _rows(op: str, x: Any, dim: int, index: Any, error: type[Exception]) -> Index:
+    """The index of the slices of ``x``, of one dimension at least, that a vector or a number ``index`` names."""
+    numbers = integers(op, index).copy()
+    if numbers.ndim > 1:
+        raise IndexError(f"{op}(): index must be a vector, got shape {numbers.shape}")
+    lane = axis(op, dim, x.ndim)
+    in_range(op, numbers, x.shape[lane], error)
+    return (*(slice(None),) * lane, numbers.reshape(-1))
+
+
+def index_select(input: Any, dim: int, index: Any) -> Any:
+    """The slices of ``input`` along ``dim`` that the vector ``index`` names, in its order.
+
+    IndexError for one that is out of range or negative.
+    """
+    x = tensor("index_select", input)
+    y = _pick(_row(x), index=_rows("index_select", _row(x), dim, index, IndexError))
+    if x.ndim:
+        return y
+    if y.size != 1:
+        raise RuntimeError(
+            f"index_select(): of a 0-d input there is one element to select, got index of shape {y.shape}"
+        )
+    return clone(reshape(y, ()))
+
+
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
+    """A copy of ``input`` with ``alpha`` times the slices of ``source``, of its dtype, added to those ``index`` names.
+
+    RuntimeError where ``source`` is not of the shape of ``index_select(input, dim, index)``, or an index is not there.
+    """
+    x, values = tensor("index_add", input), tensor("index_add", source)
+    index = _rows("index_add", _row(x), dim, index, RuntimeError)
+    _one_dtype("index_add", x, values)
+    lane = len(index) - 1
+    wanted = (*x.shape[:lane], index[lane].size, *x.shape[lane + 1 :]) if x.ndim else ()
+    if values.shape != wanted or (not x.ndim and index[lane].size != 1):
+        raise RuntimeError(f"index_add(): source must have shape {wanted}, got {values.shape}")
+    if alpha != 1:
+        values = values * factor("index_add", "alpha", alpha, x.dtype)
+    y = _accumulate(_row(x), _row(values), index=index)
+    return y if x.ndim else clone(reshape(y, ()))
+
+
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """A copy of ``input`` with ``values``, of its dtype, written at a tuple of index tensors or masks, or added there.
+
+    Of repeated places the last write stays; where they ``accumulate``, each counts.
+    """
+    x = tensor("index_put", input)
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(f"index_put(): indices must be a tuple of tensors, got {type(indices).__name__}")
+    for part in indices:
+        if tensor("index_put", part).dtype not in (np.int64, np.int32, np.bool_):
+            raise IndexError(f"index_put(): indices must be int64, int32 or bool, got {part.dtype}")
+    values = tensor("index_put", values)
+    _one_dtype("index_put", x, values)
+    index, values, shape = place("index_put", x, tuple(indices), values)
+    if accumulate:
+        return _accumulate(x, values, index=index)
+    return _setitem(x, values, index=index, last=_last(x.shape, index, shape))
+
+
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
+    """The elements at int64 ``indices`` along ``dim``, where the two broadcast on all other axes; without, of all.
+
+    IndexError for an index that is out of range; a negative one counts from the end.
+    """
+    x, numbers = tensor("take_along_dim", input), integers("take_along_dim", indices).copy()
+    if numbers.dtype != np.int64:
+        raise RuntimeError(f"take_along_dim(): indices must be int64, got {numbers.dtype}")
+    if dim is None:
+        in_range("take_along_dim", numbers, x.size, RuntimeError)  # PyTorch knows no negative ones here
+        x, numbers, dim = reshape(x, -1), numbers.reshape(-1), 0
+    if x.ndim != numbers.ndim:
+        raise RuntimeError(
+            f"take_along_dim(): indices must have as many dimensions as the input, {x.ndim}, got {numbers.ndim}"
+        )
+    lane, shape = axis("take_along_dim", dim, x.ndim), x.shape
+    x, numbers = _row(x), _row(numbers)
+    length = x.shape[lane]
+    in_range("take_along_dim", numbers, length, IndexError, -length)
+    both = broadcast_shape("take_along_dim", *((*s[:lane], 1, *s[lane + 1 :]) for s in (x.shape, numbers.shape)))
+    numbers = np.broadcast_to(numbers, (*both[:lane], numbers.shape[lane], *both[lane + 1 :]))
+    x = expand(x, shape=(*both[:lane], length, *both[lane + 1 :]))
+    y = _pick(x, index=_in_step(numbers, lane))
+    return y if shape else clone(reshape(y, ()))
+
+
+def masked_select(input: Any, mask: Any) -> Any:
+    """The elements of ``input`` where ``mask`` holds, which broadcast, as a vector. RuntimeError for another dtype."""
+    x, chosen = tensor("masked_select", input), tensor("masked_select", mask)
+    if chosen.dtype != bool:
+        raise RuntimeError(f"masked_select(): mask must have dtype bool, got {chosen.dtype}")
+    shape = broadcast_shape("masked_select", x.shape, chosen.shape)
+    chosen = np.broadcast_to(chosen._data if isinstance(chosen, Node) else chosen, shape).copy()
+    return _pick(expand(x, shape=shape) if x.shape != shape else x, index=(chosen,))

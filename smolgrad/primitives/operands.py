@@ -93,6 +93,28 @@ def integer(op: str, name: str, value: Any) -> int:
         raise TypeError(f"{op}(): {name} must be an integer, got {value!r}") from None
 
 
+def integers(op: str, x: Any) -> np.ndarray:
+    """The array of the indices ``x``, checked to be int64 or int32. RuntimeError otherwise."""
+    array: np.ndarray = x._data if isinstance(x, Node) else tensor(op, x)
+    if array.dtype not in (np.int64, np.int32):
+        raise RuntimeError(f"{op}(): indices must be int64 or int32, got {array.dtype}")
+    return array
+
+
+def in_range(op: str, numbers: np.ndarray, size: int, error: type[Exception] = IndexError, least: int = 0) -> None:
+    """``error`` where one of ``numbers`` is none from ``least`` to below ``size``."""
+    wrong = numbers[(numbers < least) | (numbers >= size)]
+    if wrong.size:
+        raise error(f"{op}(): index {wrong.flat[0]} is out of range; with {size} it goes from {least} to {size - 1}")
+
+
+def factor(op: str, name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """The number ``value`` in ``dtype``, truncated for integers. RuntimeError for one below 0 where that has none."""
+    if dtype.kind == "u" and value < 0:
+        raise RuntimeError(f"{op}(): {name} {value} is out of range for {dtype}")
+    return np.asarray(value).astype(dtype)
+
+
 def axis(op: str, dim: Any, ndim: int) -> int:
     """``dim`` counted from the front. IndexError where a tensor of ``ndim`` dimensions (0-d counts as 1) has none."""
     number, room = integer(op, "dim", dim), max(ndim, 1)

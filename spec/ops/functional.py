@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ..entry import Call, Domain, ErrorInput, OpSpec
 from ..generate import shapes
-from .common import along, wrong_axes
-from .elementwise import AT_ZERO, NOT_A_TENSOR, elementwise
+from .common import along, not_offered, wrong_axes
+from .elementwise import AT_ZERO, NOT_A_TENSOR, POSITIVE, elementwise
 
 AXIS = wrong_axes(several=False)
 REDUCTIONS = st.sampled_from(["mean", "sum", "none"])
@@ -29,7 +29,7 @@ def layers(draw: Any) -> Call:
 
 
 @st.composite
-def classified(draw: Any) -> Call:
+def classified(draw: Any, **params: st.SearchStrategy[Any]) -> Call:
     """Logits (C,), (N, C) or (N, C, ...), and a class for each, some ignored; a mean is over one at the least."""
     batch = draw(shapes.shapes(max_dims=3, max_side=2, min_side=0))
     classes = draw(st.integers(1, 4))
@@ -40,18 +40,82 @@ def classified(draw: Any) -> Call:
     if reduction == "mean":
         target[:1] = [classes - 1] * min(count, 1)
         ignore, reduction = -100, reduction if count else "sum"
-    params = {"target": np.array(target, np.int64).reshape(batch), "reduction": reduction, "ignore_index": ignore}
-    return Call(((*batch[:1], classes, *batch[1:]),), params)
+    weight = np.arange(1, classes + 1) / 4 if draw(st.booleans()) else None
+    others = {
+        "reduction": reduction,
+        "ignore_index": ignore,
+        "weight": weight,
+        **{k: draw(v) for k, v in params.items()},
+    }
+    return Call(((*batch[:1], classes, *batch[1:]),), {"target": np.array(target, np.int64).reshape(batch), **others})
 
 
 @st.composite
-def compared(draw: Any) -> Call:
-    """Two inputs that broadcast; a mean is over one element at the least."""
+def distributed(draw: Any) -> Call:
+    """Logits and a distribution for each sample, which need not add up to 1, or a class for each."""
+    smoothing = draw(st.sampled_from([0.0, 0.25]))
+    if draw(st.booleans()):
+        return draw(classified(label_smoothing=st.just(smoothing)))
+    shape = draw(shapes.shapes(min_dims=1, max_dims=4, max_side=2, min_side=1))
+    weight = np.arange(1, shape[min(1, len(shape) - 1)] + 1) / 4 if draw(st.booleans()) else None
+    return Call((shape, shape), {"reduction": draw(REDUCTIONS), "label_smoothing": smoothing, "weight": weight})
+
+
+def _like(x: Any, array: Any) -> Any:
+    """What is drawn as an array of numbers that float32 can hold, in float32 where ``x`` is."""
+    if not str(x.dtype).endswith("float32"):
+        return array
+    return array.float() if hasattr(array, "float") else array.astype("float32")
+
+
+def _with_weights(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
+    """``plainly``, with weights in the inputs' dtype."""
+    return op(*xs, **{k: _like(xs[0], v) if "weight" in k and v is not None else v for k, v in params.items()})
+
+
+def _classified(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Of one input beside a class for each, or of two: the second are probabilities."""
+    others = dict(params)
+    pair = (xs[0], others.pop("target")) if len(xs) == 1 else xs
+    return _with_weights(op, pair, others)
+
+
+def _reduction(draw: Any, size: int) -> str:
+    """A mean is over one element at the least."""
+    reduction: str = draw(REDUCTIONS)
+    return reduction if size else {"mean": "sum"}.get(reduction, reduction)
+
+
+@st.composite
+def compared(draw: Any, weighed: bool = False, **params: st.SearchStrategy[Any]) -> Call:
+    """Two inputs that broadcast; where ``weighed``, sometimes a weight of the first one's shape."""
     found = draw(shapes.broadcastable(2))
-    reduction = draw(REDUCTIONS)
-    if reduction == "mean" and 0 in np.broadcast_shapes(*found):
-        reduction = "sum"
-    return Call(found, {"reduction": reduction})
+    others = {
+        "reduction": _reduction(draw, 0 not in np.broadcast_shapes(*found)),
+        **{k: draw(v) for k, v in params.items()},
+    }
+    return Call((*found, *[found[0]] * (weighed and draw(st.booleans()))), others)
+
+
+def _weighed(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
+    return op(*xs[:2], **params, **dict(zip(["weight"], xs[2:], strict=False)))
+
+
+@st.composite
+def likenesses(draw: Any, *weights: str) -> Call:
+    """Two inputs of one shape, and of each of ``weights`` sometimes one that broadcasts to it."""
+    shape = draw(shapes.shapes(min_side=0))
+    params: dict[str, Any] = {"reduction": _reduction(draw, int(np.prod(shape)))}
+    for name in weights:
+        if draw(st.booleans()):
+            of = draw(shapes.stretched(shape))
+            params[name] = np.asarray((np.arange(np.prod(of)) + 2).reshape(of) / 4)
+    return Call((shape, shape), params)
+
+
+def of_probabilities(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
+    """``op`` of inputs held in [0, 1]."""
+    return _with_weights(op, [x.masked_fill(x.isnan(), 0.5).clamp(0, 1) for x in xs], params)
 
 
 @st.composite
@@ -152,8 +216,66 @@ def attentions(draw: Any) -> Call:
     return Call(((*batch, length, width), (*batch, keys, width), (*batch, keys, out)), params)
 
 
+@st.composite
+def halved(draw: Any) -> Call:
+    """One input and an axis of even size, which may be 0."""
+    shape = list(draw(shapes.shapes(min_dims=1, min_side=0)))
+    dim = draw(shapes.one_axis(len(shape)))
+    shape[dim] = 2 * draw(shapes.side(0, 2))
+    return Call((tuple(shape),), {"dim": dim})
+
+
+def between_bounds(params: dict[str, Any]) -> tuple[Domain, ...]:
+    """The kinks of a hard tanh are its bounds."""
+    return (Domain(kinks=(params["min_val"], params["max_val"])),)
+
+
+def below_the_threshold(params: dict[str, Any]) -> tuple[Domain, ...]:
+    """At its threshold softplus jumps to the identity."""
+    return (Domain(high=params["threshold"] / params["beta"]),)
+
+
+def of_argmax(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
+    """``op`` of integers: where the largest stand along an axis."""
+    others = {name: value for name, value in params.items() if name != "dim"}
+    return op(*(x.argmax(params["dim"]) for x in xs), **others)
+
+
+@st.composite
+def largest(draw: Any) -> Call:
+    """Lanes to take the place of the largest of, and how many classes there are, or -1 for as many as needed."""
+    call = draw(along(lane=1))
+    (shape,) = call.shapes
+    needed = shape[call.params["dim"]] if shape else 1
+    classes = draw(st.sampled_from([needed, needed + 1] + [-1] * (0 not in shape)))
+    return Call(call.shapes, {**call.params, "num_classes": classes})
+
+
 NO_METHOD = (replace(NOT_A_TENSOR[0], theirs=AttributeError),)
 TARGETS = np.array([0, 1])
+WRONG_CLASSES = (
+    ErrorInput(((2, 3),), {"target": np.array([0, 3])}, IndexError, r"index 3 is out of range.*0 to 2"),
+    ErrorInput(((2, 3),), {"target": np.array([0, -1])}, IndexError, r"index -1 is out of range"),
+    ErrorInput(((2, 3),), {"target": np.array([0, 1, 2])}, ValueError, r"target must have shape \(2,\)"),
+    ErrorInput(((2, 3),), {"target": np.array([0, 1], np.int32)}, RuntimeError, r"int64 or uint8, got int32"),
+    ErrorInput(((2, 3),), {"target": TARGETS, "reduction": "max"}, ValueError, r"got 'max'"),
+    ErrorInput(
+        ((2, 3),), {"target": TARGETS, "weight": np.ones(2)}, RuntimeError, r"one element a class, 3, got \(2,\)"
+    ),
+)
+UNLIKE = (WRONG_REDUCTION, ErrorInput(((2,), (3,)), {}, RuntimeError, r"do not broadcast"))
+WRONG_WEIGHT = ErrorInput(((2,), (2,)), {"weight": np.ones(1)}, ValueError, r"must have the input's shape \(2,\)")
+UNEQUAL = (
+    WRONG_REDUCTION,
+    ErrorInput(((2,), (1,)), {}, ValueError, r"must have one shape, got \(2,\) and \(1,\)"),
+    ErrorInput(((2,), (2,)), {"weight": np.ones((2, 2))}, RuntimeError, r"weight must broadcast to .*\(2,\)"),
+)
+BENDS = st.sampled_from([17 / 64, 65 / 64])  # half a step from every number that is drawn: no stencil crosses one
+NO_FLOATS = ErrorInput(
+    ((2,),), {}, NotImplementedError, r"needs a floating dtype, got int64", dtype="int64", theirs=NotImplementedError
+)
+ACTIVATION = (*NOT_A_TENSOR, NO_FLOATS)
+IN_PLACE = (*ACTIVATION, not_offered(((2,),), "inplace", True))
 
 SPECS = [
     OpSpec("functional.relu", elementwise(), domain=AT_ZERO, errors=NOT_A_TENSOR),
@@ -172,22 +294,75 @@ SPECS = [
     OpSpec("functional.log_softmax", along(), errors=AXIS),
     OpSpec(
         "functional.cross_entropy",
-        classified(),
+        distributed(),
+        written=_classified,
         errors=(
-            ErrorInput(((2, 3),), {"target": np.array([0, 3])}, IndexError, r"index 3 is out of range.*0 to 2"),
-            ErrorInput(((2, 3),), {"target": np.array([0, -1])}, IndexError, r"index -1 is out of range"),
-            ErrorInput(((2, 3),), {"target": np.array([0, 1, 2])}, ValueError, r"target must have shape \(2,\)"),
-            ErrorInput(((2, 3),), {"target": np.array([0, 1], np.int32)}, RuntimeError, r"in int64, got int32"),
-            ErrorInput(((2, 3),), {"target": TARGETS, "reduction": "max"}, ValueError, r"got 'max'"),
+            *WRONG_CLASSES,
             ErrorInput(
-                ((2, 3),), {"target": TARGETS, "label_smoothing": 0.1}, NotImplementedError, r"option label_smoothing"
+                ((2, 3),), {"target": TARGETS, "label_smoothing": 1.5}, RuntimeError, r"must be in \[0, 1\], got 1.5"
+            ),
+            ErrorInput(
+                ((2, 3),), {"target": np.zeros((2, 3), np.int64)}, RuntimeError, r"holds probabilities: .*int64"
+            ),
+            ErrorInput(((2, 3), (2, 3)), {"ignore_index": 1}, RuntimeError, r"without ignore_index, got 1"),
+            ErrorInput(((2, 3), (2, 3)), {"weight": np.ones(2)}, RuntimeError, r"one element a class, 3, got \(2,\)"),
+        ),
+    ),
+    OpSpec("functional.nll_loss", classified(), affine=True, written=_classified, errors=WRONG_CLASSES),
+    OpSpec(
+        "functional.mse_loss",
+        compared(weighed=True),
+        domain=(Domain(), Domain(), POSITIVE),
+        written=_weighed,
+        errors=(*UNLIKE, WRONG_WEIGHT),
+    ),
+    OpSpec(
+        "functional.l1_loss",
+        compared(),
+        apart=True,
+        errors=(*UNLIKE, WRONG_WEIGHT),
+    ),
+    OpSpec(
+        "functional.smooth_l1_loss",
+        compared(beta=BENDS),
+        errors=(*UNLIKE, ErrorInput(((2,), (2,)), {"beta": -1}, RuntimeError, r"must not be negative, got -1")),
+    ),
+    OpSpec(
+        "functional.huber_loss",
+        compared(weighed=True, delta=BENDS),
+        written=_weighed,
+        errors=(
+            *UNLIKE,
+            WRONG_WEIGHT,
+            ErrorInput(((2,), (2,)), {"delta": 0}, RuntimeError, r"delta must be positive, got 0"),
+        ),
+    ),
+    OpSpec(
+        "functional.kl_div",
+        st.one_of(compared(log_target=st.just(True)), compared()),
+        domain=(Domain(), POSITIVE),
+        errors=(*UNLIKE, ErrorInput(((2,), (2,)), {}, RuntimeError, r"floating dtype, got int64", dtype="int64")),
+    ),
+    OpSpec(
+        "functional.binary_cross_entropy",
+        likenesses("weight"),
+        domain=(Domain(low=1 / 4, high=3 / 4), Domain(low=0, high=1)),
+        written=of_probabilities,
+        errors=(
+            *UNEQUAL,
+            ErrorInput(
+                ((2,), (2,)), {}, NotImplementedError, r"floating dtype", dtype="int64", theirs=NotImplementedError
             ),
         ),
     ),
     OpSpec(
-        "functional.mse_loss",
-        compared(),
-        errors=(WRONG_REDUCTION, ErrorInput(((2,), (3,)), {}, RuntimeError, r"do not broadcast")),
+        "functional.binary_cross_entropy_with_logits",
+        likenesses("weight", "pos_weight"),
+        written=_with_weights,
+        errors=(
+            *UNEQUAL,
+            ErrorInput(((2,), (2,)), {"pos_weight": np.ones((2, 2))}, RuntimeError, r"pos_weight must broadcast to"),
+        ),
     ),
     OpSpec(
         "functional.embedding",
@@ -199,6 +374,18 @@ SPECS = [
             ErrorInput(((3, 2),), {"input": np.array([-1])}, IndexError, r"index -1 is out of range"),
             ErrorInput(((3, 2),), {"input": np.array([0.0])}, RuntimeError, r"must be int64 or int32, got float64"),
             ErrorInput(((3,),), {"input": np.array([0])}, RuntimeError, r"weight must be \(rows, width\)"),
+        ),
+    ),
+    OpSpec(
+        "functional.one_hot",
+        largest(),
+        unique=True,
+        constant=True,
+        written=of_argmax,
+        errors=(
+            ErrorInput(((3,),), {"dim": 0, "num_classes": 0}, RuntimeError, r"index 0 is out of range"),
+            ErrorInput(((0, 3),), {"dim": 1, "num_classes": -1}, RuntimeError, r"of no elements it needs num_classes"),
+            ErrorInput((), {"input": np.array([-1])}, RuntimeError, r"index -1 is out of range"),
         ),
     ),
     OpSpec(
@@ -255,17 +442,55 @@ SPECS = [
             ErrorInput(((2,),), {"p": -0.5}, ValueError, r"p must be in"),
         ),
     ),
-    OpSpec("functional.silu", elementwise(), errors=NOT_A_TENSOR),
+    OpSpec(
+        "functional.leaky_relu",
+        elementwise(1, negative_slope=st.sampled_from([0.25, 0.0, 2.0])),
+        domain=AT_ZERO,
+        errors=IN_PLACE,
+    ),
+    OpSpec("functional.elu", elementwise(1, alpha=st.sampled_from([1.0, 0.5])), domain=AT_ZERO, errors=IN_PLACE),
+    OpSpec("functional.selu", elementwise(), domain=AT_ZERO, errors=IN_PLACE),
+    *(OpSpec(f"functional.{name}", elementwise(), errors=IN_PLACE) for name in ("silu", "mish")),
+    OpSpec("functional.logsigmoid", elementwise(), errors=ACTIVATION),
+    OpSpec(
+        "functional.softplus",
+        elementwise(1, beta=st.sampled_from([1.0, 0.5, 2.0]), threshold=st.sampled_from([20.0, 1.0])),
+        domain=below_the_threshold,
+        errors=ACTIVATION,
+    ),
+    OpSpec(
+        "functional.hardtanh",
+        elementwise(1, min_val=st.sampled_from([-1.0, -0.5]), max_val=st.sampled_from([1.0, 0.25])),
+        domain=between_bounds,
+        errors=(
+            not_offered(((2,),), "inplace", True),
+            ErrorInput(((2,),), {"min_val": 1, "max_val": 0.5}, ValueError, r"min_val 1 must not be above max_val 0.5"),
+            ErrorInput(((2,),), {}, RuntimeError, r"not defined for bools", dtype="bool"),
+            ErrorInput(((2,),), {}, RuntimeError, r"out of range for uint8", dtype="uint8"),
+        ),
+    ),
+    OpSpec(
+        "functional.hardswish",
+        elementwise(),
+        domain=Domain(kinks=(-3 / 16, 3 / 16)),
+        written=lambda op, xs, params: op(
+            *(x.mul(16) for x in xs), **params
+        ),  # so that its kinks lie among small numbers
+        errors=IN_PLACE,
+    ),
+    OpSpec(
+        "functional.glu",
+        halved(),
+        errors=(
+            ErrorInput(((2, 3),), {}, RuntimeError, r"dim -1 must have an even size, got shape \(2, 3\)"),
+            ErrorInput(((),), {}, RuntimeError, r"even size"),
+            ErrorInput(((2,),), {"dim": 1}, IndexError, r"dim 1 is out of range"),
+        ),
+    ),
     OpSpec(
         "functional.gelu",
         elementwise(1, approximate=st.sampled_from(["none", "tanh"])),
         errors=(ErrorInput(((2,),), {"approximate": "exp"}, RuntimeError, r"approximate must be .* got 'exp'"),),
-    ),
-    OpSpec(
-        "functional.l1_loss",
-        compared(),
-        apart=True,
-        errors=(WRONG_REDUCTION, ErrorInput(((2,), (3,)), {}, RuntimeError, r"do not broadcast")),
     ),
     OpSpec(
         "functional.conv1d",

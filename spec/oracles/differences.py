@@ -63,6 +63,30 @@ def _write(_op: Asked, x: Any, value: Any, *, index: Any) -> Any:
     return torch.where(torch.from_numpy(turn >= 0), taken, x.reshape(-1)).reshape(x.shape)
 
 
+def _in_step(places: np.ndarray, shape: Sequence[int], dim: int) -> tuple[Any, ...]:
+    """``places`` along ``dim`` as a full index."""
+    grid: list[Any] = [*np.ogrid[tuple(slice(n) for n in places.shape)]] if places.ndim else []
+    lane = dim % max(len(shape), 1)
+    return (*grid[:lane], places, *grid[lane + 1 :])
+
+
+def _scatter(op: Asked, x: Any, source: Any, *, dim: int, places: Any) -> Any:
+    part = source[tuple(slice(n) for n in places.shape)]
+    return _write(op, x, part, index=_in_step(places, x.shape, dim))
+
+
+def _named_twice(shape: Sequence[int], index: Any) -> bool:
+    try:
+        places = _places(shape, index)
+    except IndexError:
+        return False  # PyTorch refuses it too
+    return bool(np.unique(places).size < np.size(places))
+
+
+def _is_larger(source: Sequence[int], places: Sequence[int]) -> bool:
+    return tuple(source) != tuple(places) and all(m >= n for m, n in zip(source, places, strict=False))
+
+
 def _one_hot(numbers: np.ndarray, table: Any) -> Any:
     return torch.nn.functional.one_hot(torch.from_numpy(numbers.astype(np.int64)), table.shape[0]).to(table.dtype)
 
@@ -97,6 +121,18 @@ def _one_by_one(op: Asked, x: Any, *, dim: int, **params: Any) -> Any:
         return tuple(x.select(dim, i) for i in range(len(pieces)))
     ends = np.cumsum([y.shape[dim] for y in pieces]).tolist()
     return tuple(x.narrow(dim, end - y.shape[dim], y.shape[dim]) for y, end in zip(pieces, ends, strict=True))
+
+
+def _binary(_op: Asked, x: Any, t: Any, *, reduction: str, weight: Any = None) -> Any:
+    losses = -(t * torch.log(x) + (1 - t) * torch.log1p(-x))
+    if weight is not None:
+        losses = losses * torch.from_numpy(weight).to(x.dtype)
+    return losses if reduction == "none" else getattr(torch, reduction)(losses)
+
+
+def _in_vectors(op: Asked, x: Any, **params: Any) -> Any:
+    """``op`` of so many elements that its vectorised kernel takes all of them."""
+    return op(x.reshape(-1).repeat(32), **params)[: x.numel()].reshape(x.shape)
 
 
 _REDUCTIONS = ("sum", "mean", "amax", "amin", "var", "logsumexp")
@@ -154,6 +190,37 @@ DIFFERENCES = (
         "what is written is cast, where index arrays name the place as elsewhere",
     ),
     Difference(
+        ("scatter",),
+        lambda xs, params: (
+            xs[0].dtype == getattr(params.get("src", xs[-1]), "dtype", None)
+            and _named_twice(xs[0].shape, _in_step(params["places"], xs[0].shape, params["dim"]))
+        ),
+        _scatter,
+        "of repeated places the last write stays, and alone has a gradient: PyTorch gives all of them one",
+    ),
+    Difference(
+        ("scatter", "scatter_add"),
+        lambda xs, params: len(xs) == 2 and _is_larger(xs[1].shape, params["places"].shape),
+        lambda op, x, source, *, dim, places: op(
+            x, dim, torch.from_numpy(places), source[tuple(slice(n) for n in places.shape)]
+        ),
+        "PyTorch's gradient of a source that is larger than its index raises",
+    ),
+    Difference(
+        ("index_put",),
+        lambda xs, params: (
+            not params["accumulate"] and xs[0].dtype == xs[1].dtype and _named_twice(xs[0].shape, params["places"])
+        ),
+        lambda op, x, value, *, places, accumulate: _write(op, x, value, index=places),
+        "the same",
+    ),
+    Difference(
+        ("einsum",),
+        lambda xs, params: len(xs) == 1,
+        lambda op, x, *, equation: op(equation, x).clone(),
+        "of one operand too it is a new tensor, not a view",
+    ),
+    Difference(
         ("pow",),
         lambda xs, params: bool((xs[1] == 0).any()),
         _power,
@@ -172,6 +239,27 @@ DIFFERENCES = (
         "PyTorch's second derivative raises where nothing is looked up, and for rows of no width",
     ),
     Difference(
+        ("functional.binary_cross_entropy",),
+        lambda xs, params: (
+            {x.dtype for x in xs} in ({torch.float64}, {torch.float32})
+            and all(bool(((x > 0.01) & (x < 0.99)).all()) for x in xs)
+        ),
+        _binary,
+        "PyTorch's second derivatives are those of a formula with 1e-12 added to its denominators",
+    ),
+    Difference(
+        tuple(f"functional.{name}" for name in ("elu", "selu", "hardtanh")),
+        lambda xs, params: any(bool((x != x).any()) for x in xs),
+        _in_vectors,
+        "PyTorch's slope at NaN depends on the number of elements: one for its vectors, another for what they leave",
+    ),
+    Difference(
+        ("functional.hardswish",),
+        lambda xs, params: any(bool((x != x).any()) for x in xs),
+        lambda op, x: _in_vectors(op, x * 16),
+        "the same",
+    ),
+    Difference(
         ("functional.dropout",),
         lambda xs, params: params.get("training", True) and 0 < params.get("p", 0.5) < 1,
         _dropped,
@@ -182,7 +270,8 @@ DIFFERENCES = (
 
 # Calls that are refused here and not in PyTorch.
 STRICTER = {
-    "matmul": "PyTorch does not look at dtypes where there is nothing to multiply",
+    **dict.fromkeys(("matmul", "bmm"), "PyTorch does not look at dtypes where there is nothing to multiply"),
+    "einsum": "PyTorch looks at dtypes only where it multiplies matrices",
     "functional.linear": "PyTorch multiplies bools for some shapes and not for others",
     **dict.fromkeys(("functional.conv1d", "functional.conv2d"), "PyTorch convolves integers, here floats alone"),
     "lerp": "PyTorch promotes a weight of no dimensions, and looks at no dtype where there is no element",

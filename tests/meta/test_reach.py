@@ -435,11 +435,33 @@ CALLS: dict[str, Features] = {
         "none": lambda c: c.params["input"].size == 0,
     },
     "functional.cross_entropy": {
+        "probabilities": lambda c: len(c.shapes) == 2,
+        "classes, smoothed": lambda c: len(c.shapes) == 1 and c.params["label_smoothing"] > 0,
+        "classes, weighed": lambda c: len(c.shapes) == 1 and c.params["weight"] is not None,
+    },
+    "functional.nll_loss": {
         "one sample": lambda c: len(c.shapes[0]) == 1,
         "images": lambda c: len(c.shapes[0]) == 4,
         "an ignored target": lambda c: (c.params["target"] == c.params["ignore_index"]).any(),
         "none": lambda c: c.params["target"].size == 0,
         **{r: lambda c, r=r: c.params["reduction"] == r for r in ("mean", "sum", "none")},
+    },
+    "scatter_add": {
+        "a repeat": lambda c: len(np.unique(c.params["places"])) < c.params["places"].size,
+        "0-d": lambda c: c.shapes[0] == (),
+        "none": lambda c: c.params["places"].size == 0,
+        "a larger source": lambda c: np.prod(c.shapes[1]) > c.params["places"].size > 0,
+        "an axis that is not covered": lambda c: c.params["places"].shape[:1] < c.shapes[0][:1],
+    },
+    "einsum": {
+        "a repeated label": lambda c: any(
+            t.count(x) > 1 for t in c.params["equation"].split("->")[0].split(",") for x in "abC"
+        ),
+        "an ellipsis": lambda c: "..." in c.params["equation"],
+        "three operands": lambda c: len(c.shapes) == 3,
+        "a result": lambda c: "->" in c.params["equation"],
+        "none": lambda c: "->" not in c.params["equation"],
+        "a size of 0": lambda c: any(0 in shape for shape in c.shapes),
     },
     "functional.linear": {
         "a bias": lambda c: len(c.shapes) == 3,

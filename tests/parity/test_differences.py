@@ -89,6 +89,42 @@ def test_the_last_of_repeated_writes_takes_the_gradient() -> None:
     assert gradient(smolgrad) == [0, 1]
 
 
+@pytest.mark.parametrize("op", ["scatter", "index_put"])
+def test_the_last_of_repeated_writes_takes_the_gradient_in_pytorchs_functions_too(op: str) -> None:
+    def gradient(module: Any) -> tuple[list[float], list[float]]:
+        places, value = module.tensor([1, 1]), module.tensor([1.0, 2.0], requires_grad=True)
+        x = module.zeros(3)
+        y = x.scatter(0, places, value) if op == "scatter" else x.index_put((places,), value)
+        y.sum().backward()
+        return [float(v) for v in y.detach()], [float(g) for g in value.grad]
+
+    assert gradient(torch) == ([0, 2, 0], [1, 1])
+    assert gradient(smolgrad) == ([0, 2, 0], [0, 1])
+
+
+@pytest.mark.parametrize("op", ["scatter", "scatter_add"])
+def test_a_source_that_is_larger_than_its_index_has_a_gradient(op: str) -> None:
+    def gradient(module: Any) -> list[float]:
+        source = module.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        getattr(module.zeros(2), op)(0, module.tensor([1, 0]), source).sum().backward()
+        return [float(g) for g in source.grad]
+
+    with pytest.raises(RuntimeError, match="invalid gradient at index 1"):
+        gradient(torch)
+    assert gradient(smolgrad) == [1, 1, 0]
+
+
+def test_einsum_of_one_operand_is_a_new_tensor() -> None:
+    def after_a_write(module: Any) -> float:
+        x = module.zeros(2, 2)
+        y = module.einsum("ii->i", x)
+        x.add_(1)
+        return float(y[0])
+
+    assert after_a_write(torch) == 1
+    assert after_a_write(smolgrad) == 0
+
+
 def test_the_mixed_second_derivative_of_a_power_at_exponent_0() -> None:
     def mixed(module: Any, grad: Any) -> float:
         base, exponent = (module.tensor(v, requires_grad=True) for v in (4.0, 0.0))
@@ -121,6 +157,31 @@ def test_embedding_of_nothing_can_be_differentiated_twice() -> None:
     assert g is None or (g.data == 0).all()
 
 
+def test_the_second_derivative_of_binary_cross_entropy_has_nothing_added() -> None:
+    def second(module: Any, functional: Any, grad: Any) -> float:
+        x = module.tensor(0.25, dtype=module.float64, requires_grad=True)
+        target = module.tensor(1.0, dtype=module.float64)
+        (slope,) = grad(functional.binary_cross_entropy(x, target), [x], create_graph=True)
+        return float(grad(slope, [x])[0])
+
+    assert abs(second(torch, torch.nn.functional, torch.autograd.grad) - 16) > 1e-11
+    assert abs(second(smolgrad, smolgrad.functional, smolgrad.grad) - 16) < 1e-14  # d²/dx² -log x = 1/x²
+
+
+@pytest.mark.parametrize("name", ["elu", "selu", "hardtanh", "hardswish"])
+def test_the_slope_of_an_activation_at_nan_is_that_of_pytorchs_vectors(name: str) -> None:
+    def slope(module: Any, functional: Any, count: int) -> float:
+        x = module.tensor([math.nan] * count, requires_grad=True)
+        getattr(functional, name)(x).sum().backward()
+        return float(x.grad[0])
+
+    alone, beside_others = (slope(torch, torch.nn.functional, count) for count in (1, 64))
+    assert alone > 0.9
+    ours = [slope(smolgrad, smolgrad.functional, count) for count in (1, 64)]
+    np.testing.assert_equal(ours, [beside_others] * 2)  # NaN as x is, but of what is flat beyond its bounds 0
+    assert beside_others != alone
+
+
 def test_dropout_draws_numpys_numbers() -> None:
     kept = np.random.default_rng(5).random(64) >= 0.25
     smolgrad.manual_seed(5)
@@ -131,9 +192,13 @@ def test_dropout_draws_numpys_numbers() -> None:
 
 def test_what_is_refused_here_alone() -> None:
     mixed = np.zeros((0, 2, 2), np.float32), np.zeros((0, 2, 2))
-    assert torch.matmul(*map(torch.tensor, mixed)).dtype == torch.float64
+    for product in (smolgrad.matmul, smolgrad.bmm):
+        assert getattr(torch, product.__name__)(*map(torch.tensor, mixed)).dtype == torch.float64
+        with pytest.raises(RuntimeError, match="one dtype"):
+            product(*map(smolgrad.tensor, mixed))
+    assert torch.einsum("abc,abc->abc", *map(torch.tensor, mixed)).dtype == torch.float64
     with pytest.raises(RuntimeError, match="one dtype"):
-        smolgrad.matmul(*map(smolgrad.tensor, mixed))
+        smolgrad.einsum("abc,abc->abc", *map(smolgrad.tensor, mixed))
     bools = np.ones((2, 2), bool), np.ones((2, 2), bool), np.ones(2, bool)
     with pytest.raises(NotImplementedError, match="not defined for bools"):
         smolgrad.functional.linear(*map(smolgrad.tensor, bools))
@@ -163,7 +228,13 @@ def test_what_is_refused_here_alone() -> None:
     with pytest.raises(RuntimeError, match="needs a floating dtype"):
         smolgrad.functional.scaled_dot_product_attention(*map(smolgrad.tensor, (one, one, real)))
     functional = "batch_norm conv1d conv2d dropout linear log_softmax scaled_dot_product_attention softmax"
-    assert sorted(STRICTER) == [*(f"functional.{name}" for name in functional.split()), "lerp", "matmul"]
+    assert sorted(STRICTER) == [
+        "bmm",
+        "einsum",
+        *(f"functional.{name}" for name in functional.split()),
+        "lerp",
+        "matmul",
+    ]
 
 
 def test_what_is_written_is_cast() -> None:
@@ -223,10 +294,19 @@ def test_every_row_has_a_test_here() -> None:
         "getitem",
         "setitem",
         "Tensor.__setitem__",
+        "einsum",
+        "scatter",
+        "scatter_add",
+        "index_put",
         "pow",
         "functional.dropout",
         "functional.layer_norm",
         "functional.embedding",
+        "functional.binary_cross_entropy",
+        "functional.elu",
+        "functional.selu",
+        "functional.hardtanh",
+        "functional.hardswish",
     }
     same_row_as_sum = {"mean", "amax", "amin", "var"}
     assert rows == tested | same_row_as_sum

@@ -131,9 +131,8 @@ REFUSALS = [
     (lambda: F.cross_entropy(M, tensor([2, -1], int)), IndexError, r"cross_entropy\(\): index -1 is out of range"),
     (lambda: F.cross_entropy(M, tensor([3, 0], int)), IndexError, r"cross_entropy\(\): index 3 is out of range"),
     (lambda: F.cross_entropy(M, tensor([2, -101], int)), IndexError, r"cross_entropy\(\): index -101 is out of range"),
-    (lambda: F.cross_entropy(M, BOOLS), RuntimeError, r"cross_entropy\(\): target.*int64, got bool"),
-    (lambda: F.cross_entropy(M, tensor([0, 1], "uint8")), RuntimeError, r"cross_entropy\(\): target.*int64, got uint8"),
-    (lambda: F.cross_entropy(M, tensor([0, 1], "int32")), RuntimeError, r"cross_entropy\(\): target.*int64, got int32"),
+    (lambda: F.cross_entropy(M, BOOLS), RuntimeError, r"cross_entropy\(\): target.*int64 or uint8, got bool"),
+    (lambda: F.cross_entropy(M, tensor([0, 1], "int32")), RuntimeError, r"target.*int64 or uint8, got int32"),
     (lambda: F.cross_entropy(M, tensor([0, 1, 2], int)), ValueError, r"shape \(2,\) for input \(2, 3\), got \(3,\)"),
     (lambda: F.cross_entropy(M, tensor([[0], [1]], int)), ValueError, r"shape \(2,\) for input \(2, 3\), got \(2, 1\)"),
     (lambda: F.cross_entropy(M, [0, 1]), TypeError, r"cross_entropy\(\): needs a Tensor, got list"),
@@ -261,11 +260,8 @@ OPTIONS = [
     (F.dropout, (V,), {"inplace": True}),
     (F.max_pool2d, (tensor([[[1.0]]]), 1), {"ceil_mode": True}),
     (F.max_pool2d, (tensor([[[1.0]]]), 1), {"return_indices": True}),
-    (F.cross_entropy, (M, INTS), {"weight": V}),
-    (F.cross_entropy, (M, INTS), {"label_smoothing": 0.1}),
     (F.cross_entropy, (M, INTS), {"size_average": True}),
     (F.cross_entropy, (M, INTS), {"reduce": False}),
-    (F.mse_loss, (V, V), {"weight": V}),
     (F.mse_loss, (V, V), {"reduce": False}),
 ]
 
@@ -314,7 +310,6 @@ def test_the_range_that_a_refusal_tells_is_the_one_that_is_taken(call, rows):
     [
         (lambda: smolgrad.clamp(V, V), r"clamp\(\): a tensor as a bound is not offered"),
         (lambda: smolgrad.clamp(V, max=np.ones(2)), r"clamp\(\): a tensor as a bound is not offered"),
-        (lambda: F.cross_entropy(M, M.detach()), r"cross_entropy\(\): probabilities as target are not offered"),
     ],
 )
 def test_an_input_of_a_kind_that_is_not_offered_is_refused_by_name(call, message):
