@@ -188,7 +188,8 @@ def _last(shape: tuple[int, ...], index: Index, picked: tuple[int, ...]) -> np.n
 
 def _accumulated(x: np.ndarray, values: np.ndarray, index: Index) -> np.ndarray:
     y = np.array(x, order="C")
-    _scatter_add(y, index, values)
+    # NumPy 2.4's add.at reads beyond the end of values that it has to broadcast.
+    _scatter_add(y, index, np.broadcast_to(values, np.broadcast_to(np.False_, x.shape)[index].shape))
     return y
 
 

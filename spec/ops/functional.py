@@ -227,12 +227,12 @@ def halved(draw: Any) -> Call:
 
 def between_bounds(params: dict[str, Any]) -> tuple[Domain, ...]:
     """The kinks of a hard tanh are its bounds."""
-    return (Domain(kinks=(params["min_val"], params["max_val"])),)
+    return (Domain(kinks=(params.get("min_val", -1.0), params.get("max_val", 1.0))),)
 
 
 def below_the_threshold(params: dict[str, Any]) -> tuple[Domain, ...]:
     """At its threshold softplus jumps to the identity."""
-    return (Domain(high=params["threshold"] / params["beta"]),)
+    return (Domain(high=params.get("threshold", 20.0) / params.get("beta", 1.0)),)
 
 
 def of_argmax(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -118,12 +118,16 @@ def between(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
     return op(xs[0], *params.values(), *xs[1:])
 
 
+def _but(params: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name not in names}
+
+
 def _added(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
-    return op(xs[0], params["dim"], params["places"], xs[1], alpha=params["alpha"])
+    return op(xs[0], params["dim"], params["places"], xs[1], **_but(params, "dim", "places"))
 
 
 def _put(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
-    return op(xs[0], params["places"], xs[1], params["accumulate"])
+    return op(xs[0], params["places"], xs[1], **_but(params, "places"))
 
 
 def _wrong(sources: int, places: Any, error: type[Exception], match: str, dim: int = 0, **more: Any) -> ErrorInput:

@@ -123,7 +123,7 @@ def _one_by_one(op: Asked, x: Any, *, dim: int, **params: Any) -> Any:
     return tuple(x.narrow(dim, end - y.shape[dim], y.shape[dim]) for y, end in zip(pieces, ends, strict=True))
 
 
-def _binary(_op: Asked, x: Any, t: Any, *, reduction: str, weight: Any = None) -> Any:
+def _binary(_op: Asked, x: Any, t: Any, *, reduction: str = "mean", weight: Any = None) -> Any:
     losses = -(t * torch.log(x) + (1 - t) * torch.log1p(-x))
     if weight is not None:
         losses = losses * torch.from_numpy(weight).to(x.dtype)
@@ -209,9 +209,9 @@ DIFFERENCES = (
     Difference(
         ("index_put",),
         lambda xs, params: (
-            not params["accumulate"] and xs[0].dtype == xs[1].dtype and _named_twice(xs[0].shape, params["places"])
+            not params.get("accumulate") and xs[0].dtype == xs[1].dtype and _named_twice(xs[0].shape, params["places"])
         ),
-        lambda op, x, value, *, places, accumulate: _write(op, x, value, index=places),
+        lambda op, x, value, *, places, accumulate=False: _write(op, x, value, index=places),
         "the same",
     ),
     Difference(
@@ -272,6 +272,7 @@ DIFFERENCES = (
 STRICTER = {
     **dict.fromkeys(("matmul", "bmm"), "PyTorch does not look at dtypes where there is nothing to multiply"),
     "einsum": "PyTorch looks at dtypes only where it multiplies matrices",
+    **dict.fromkeys(("index_put", "index_add"), "PyTorch looks at dtypes and at alpha only where it writes an element"),
     "functional.linear": "PyTorch multiplies bools for some shapes and not for others",
     **dict.fromkeys(("functional.conv1d", "functional.conv2d"), "PyTorch convolves integers, here floats alone"),
     "lerp": "PyTorch promotes a weight of no dimensions, and looks at no dtype where there is no element",

@@ -227,11 +227,23 @@ def test_what_is_refused_here_alone() -> None:
     assert attention.ref(*map(torch.tensor, (one, one, real))).dtype == torch.float32
     with pytest.raises(RuntimeError, match="needs a floating dtype"):
         smolgrad.functional.scaled_dot_product_attention(*map(smolgrad.tensor, (one, one, real)))
+    nowhere = (np.zeros(0, bool),)
+    of_two = np.zeros(0, np.float32), np.zeros(())
+    assert torch.index_put(torch.tensor(of_two[0]), (torch.tensor(nowhere[0]),), torch.tensor(of_two[1])).shape == (0,)
+    with pytest.raises(RuntimeError, match="one dtype"):
+        smolgrad.index_put(smolgrad.tensor(of_two[0]), nowhere, smolgrad.tensor(of_two[1]))
+    few = np.zeros((0, 0), "uint8"), 0, np.zeros(0, "int64"), np.zeros((0, 0), "uint8")
+    as_torch = (torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x in few)
+    assert torch.index_add(*as_torch, alpha=-0.5).dtype == torch.uint8
+    with pytest.raises(RuntimeError, match=r"alpha -0.5 is out of range for uint8"):
+        smolgrad.index_add(smolgrad.tensor(few[0]), *few[1:], alpha=-0.5)
     functional = "batch_norm conv1d conv2d dropout linear log_softmax scaled_dot_product_attention softmax"
     assert sorted(STRICTER) == [
         "bmm",
         "einsum",
         *(f"functional.{name}" for name in functional.split()),
+        "index_add",
+        "index_put",
         "lerp",
         "matmul",
     ]

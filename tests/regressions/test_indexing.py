@@ -275,3 +275,12 @@ def test_places_that_are_counted_flat_are_numpys(data):
         indexing._scatter_add(found, index, values)
     np.add.at(want, index, values)
     np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize("few", [-1, 2048])
+def test_values_that_are_broadcast_are_added_as_often_as_they_are_repeated(few):
+    # NumPy 2.4.6: np.add.at(np.zeros(1), np.zeros((2, 2), int), [1.0, 1.0]) adds what lies behind the values.
+    places = (np.zeros((2, 2), np.int64),)
+    with patch.object(indexing, "_FEW", few):
+        for values in (tensor([1.0, 2.0]), tensor([[1.0], [2.0]]), tensor(1.5)):
+            assert smolgrad.index_put(tensor([0.0]), places, values, accumulate=True).data.tolist() == [6.0]
