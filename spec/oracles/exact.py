@@ -35,6 +35,9 @@ EXACT: dict[str, Callable[..., Any]] = {
     "atan": lambda x: mpmath.atan(x),
     "erf": lambda x: mpmath.erf(x),
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "functional.softplus": lambda x: x if x > 20 else mpmath.log1p(mpmath.exp(x)),
+    "functional.logsigmoid": lambda x: -mpmath.log1p(mpmath.exp(-x)),
+    "functional.elu": lambda x: mpmath.expm1(x) if x < 0 else x,
     "reciprocal": lambda x: 1 / x,
     "square": lambda x: x * x,
 }
