@@ -317,7 +317,10 @@ class Tensor(Node):
     __and__, __or__, __getitem__ = elementwise.bitwise_and, elementwise.bitwise_or, indexing.getitem
 
     __radd__, __rsub__, __rmul__ = map(_reflected, (elementwise.add, elementwise.sub, elementwise.mul))
-    __rtruediv__, __rpow__, __rmatmul__ = map(_reflected, (elementwise.div, elementwise.pow, linalg.matmul))
+    __rtruediv__ = _reflected(elementwise.div)
+    __rpow__, __rmatmul__ = map(_reflected, (elementwise.pow, linalg.matmul))
+    __floordiv__, __mod__ = elementwise.floor_divide, elementwise.remainder
+    __rfloordiv__, __rmod__ = map(_reflected, (elementwise.floor_divide, elementwise.remainder))
     __rand__, __ror__ = map(_reflected, (elementwise.bitwise_and, elementwise.bitwise_or))
 
     def where(self, condition: Any, other: Any) -> Any:

@@ -16,10 +16,10 @@ from .operands import Number, cast, floating, integer, must_float, operands, ref
 
 __all__ = [
     "abs", "acos", "add", "asin", "atan", "atan2", "bitwise_and", "bitwise_or", "ceil", "clamp", "cos", "cosh", "div",
-    "eq", "erf", "exp", "expm1", "floor", "frac", "ge", "gt", "isfinite", "isinf",
+    "eq", "erf", "exp", "expm1", "floor", "floor_divide", "fmod", "frac", "ge", "gt", "hypot", "isfinite", "isinf",
     "isnan", "le", "lerp", "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not", "logical_or",
     "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "pow", "reciprocal",
-    "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "sub", "tanh",
+    "relu", "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh",
     "trunc", "where",
 ]  # fmt: skip
 
@@ -109,11 +109,69 @@ mul = _binary(
     "mul", operator.mul, lambda g, _y, _a, b: g * b, lambda g, _y, a, _b: g * a,
     doc="``input * other``, broadcast and promoted.",
 )  # fmt: skip
-div = _binary(
-    "div", operator.truediv, lambda g, _y, _a, b: g / b, lambda g, y, _a, b: -g * (y / b),
-    doc="``input / other``, broadcast; of integers in float32.", take=_quotient, not_offered="rounding_mode out",
-)  # fmt: skip
+_div = Primitive("div", operator.truediv, lambda g, _y, _a, b: g / b, lambda g, y, _a, b: -g * (y / b), broadcasts=True)
 neg = _unary("neg", operator.neg, lambda g, _y, _x: -g, "``-input``. RuntimeError for bools.", take=_number)
+
+
+def _no_zero(op: str, a: Any, b: Any) -> Any:
+    a, b = operands(op, a, b)
+    if result_type(a, b) == np.bool_:
+        refuse_bool(op, a, b, error=NotImplementedError)
+    if result_type(a, b).kind != "f" and not np.all(b._data if isinstance(b, Node) else b):
+        raise RuntimeError(f"{op}(): an integer is divided by 0")
+    return a, b
+
+
+def _trunc_divide(a: Any, b: Any) -> Any:
+    if result_type(a, b).kind == "f":
+        return np.trunc(a / b)
+    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b)) if result_type(a, b).kind == "i" else a // b
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    rest = np.fmod(a, b)
+    return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
+# By rounding mode: a jump is of no measure, so the slopes are 0.
+_ROUNDED = {
+    name: Primitive(
+        f"{name}_divide", forward, lambda g, _y, _a, _b: zero(g), lambda g, _y, _a, _b: zero(g), broadcasts=True
+    )
+    for name, forward in (("trunc", _trunc_divide), ("floor", np.floor_divide))
+}
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, **options: Any) -> Any:
+    """``input / other``, broadcast; of integers in float32.
+
+    With ``rounding_mode`` "trunc" (towards 0) or "floor" an integer of the operands' dtype, whose slopes are 0.
+    RuntimeError where an integer is then divided by 0; for bools NotImplementedError.
+    """
+    if options:
+        refuse("div", options, "out")
+    if rounding_mode is None:
+        return _div(*_quotient("div", input, other))
+    if rounding_mode not in _ROUNDED:
+        raise RuntimeError(f"div(): rounding_mode must be None, 'trunc' or 'floor', got {rounding_mode!r}")
+    return _ROUNDED[rounding_mode](*_no_zero("div", input, other))
+
+
+def floor_divide(input: Any, other: Any) -> Any:
+    """``div`` with ``rounding_mode="floor"``."""
+    return div(input, other, rounding_mode="floor")
+
+
+fmod = _binary(
+    "fmod", np.fmod, lambda g, _y, _a, _b: g, lambda g, _y, a, b: -g * div(a, b, rounding_mode="trunc"),
+    doc="What is left of ``input`` after whole times ``other``, with the sign of ``input``; not for bools.",
+    take=lambda op, a, b: _no_zero(op, tensor(op, a), b),
+)  # fmt: skip
+remainder = _binary(
+    "remainder", _remainder, lambda g, _y, _a, _b: g, lambda g, _y, a, b: -g * div(a, b, rounding_mode="floor"),
+    doc="What is left of ``input`` after whole times ``other``, with the sign of ``other``; not for bools.",
+    take=_no_zero,
+)  # fmt: skip
 
 
 def _slope_in_base(g: Any, _y: Any, a: Any, b: Any) -> Any:
@@ -186,6 +244,7 @@ reciprocal = _unary("reciprocal", lambda x: 1 / x, lambda g, y, _x: -g * (y * y)
 square = _unary("square", np.square, lambda g, _y, x: g * (2 * x), "The square of each element.", take=_number_or_bool)
 sin = _unary("sin", np.sin, lambda g, _y, x: g * cos(x), "The sine of each element, in radians.")
 cos: Any = _unary("cos", np.cos, lambda g, _y, x: g * -sin(x), "The cosine of each element, in radians.")
+tan = _unary("tan", np.tan, lambda g, y, _x: g * (y * y + 1), "The tangent of each element, in radians.")
 asin = _unary("asin", np.arcsin, lambda g, _y, x: g * rsqrt(1 - x * x), "The inverse sine; NaN outside [-1, 1].")
 acos = _unary("acos", np.arccos, lambda g, _y, x: g * -rsqrt(1 - x * x), "The inverse cosine; NaN outside [-1, 1].")
 atan = _unary("atan", np.arctan, lambda g, _y, x: g / (x * x + 1), "The inverse tangent of each element.")
@@ -210,6 +269,10 @@ atan2 = _binary(
     lambda g, _y, a, b: g * -a * _inverse_square(a, b),
     doc="The angle of the point (other, input) from the x-axis, in (-pi, pi]; its slopes at the origin are 0.",
     take=_floats,
+)  # fmt: skip
+hypot = _binary(
+    "hypot", np.hypot, lambda g, y, a, _b: g * a / y, lambda g, y, _a, b: g * b / y,
+    doc="sqrt(input^2 + other^2), without overflow between; its slopes at the origin are NaN.", take=_both_floating,
 )  # fmt: skip
 logaddexp = _binary(
     "logaddexp", np.logaddexp, lambda g, _y, a, b: g / (1 + exp(b - a)), lambda g, _y, a, b: g / (1 + exp(a - b)),
@@ -318,28 +381,47 @@ _where = Primitive(
 )
 
 
-def _within(x: Any, low: float | None, high: float | None) -> Any:
+def _within(x: Any, low: Any, high: Any) -> Any:
     if low is None:
         return x <= high
     return x >= low if high is None else (x >= low) & (x <= high)
 
 
-def clamp(input: Any, min: float | None = None, max: float | None = None, **options: Any) -> Any:
-    """``input`` held between the numbers ``min`` and ``max``; its slope is 1 at the bounds themselves, 0 outside.
+def clamp(input: Any, min: Any = None, max: Any = None, **options: Any) -> Any:
+    """``input`` held between ``min`` and ``max``, two numbers or two tensors that broadcast with it; one may be None.
 
-    ``max`` wins where it is below ``min``. RuntimeError without either bound. Tensor bounds are not offered.
+    ``max`` wins where it is below ``min``. The slope is 1 at the bounds themselves and 0 outside, where a bound that is
+    a tensor has it. RuntimeError without either bound, TypeError for a number beside a tensor.
     """
     refuse("clamp", options, "out")
     x = tensor("clamp", input)
-    if min is None and max is None:
+    bounds = [bound for bound in (min, max) if bound is not None]
+    if not bounds:
         raise RuntimeError("clamp(): at least one of min and max must be given")
-    for bound in (bound for bound in (min, max) if bound is not None):
-        if isinstance(bound, (Node, np.ndarray)):
-            raise NotImplementedError("clamp(): a tensor as a bound is not offered here; give a number")
+    tensors = [isinstance(bound, (Node, np.ndarray)) for bound in bounds]
+    if all(tensors):
+        return _between_tensors(x, min, max)
+    for bound in bounds:
         if not isinstance(bound, Number):
-            raise TypeError(f"clamp(): a bound must be a number, got {type(bound).__name__}")
+            told = " beside a number" if any(tensors) else ""
+            raise TypeError(f"clamp(): a bound must be a number, got {type(bound).__name__}{told}")
         x, _ = operands("clamp", x, bound)
     return _clamp(x, low=min, high=max)
+
+
+def _between_tensors(x: Any, low: Any, high: Any) -> Any:
+    dtype = result_type(*(t for t in (x, low, high) if t is not None))
+    x, low, high = (t if t is None else cast(tensor("clamp", t), dtype) for t in (x, low, high))
+    values = [t._data if isinstance(t, Node) else t for t in (x, low, high)]
+    broadcast_shape("clamp", *(v.shape for v in values if v is not None))
+    # A bound has the slope where it is the value, and where nothing can be compared, as at a NaN, there is none.
+    v, least, most = values
+    y = np.clip(v, least, most)
+    if high is not None:
+        y = where(v > most if low is None else (v > most) | (most < least), high, y)
+    if low is not None:
+        y = where(v < least if high is None else (v < least) & (least <= most), low, y)
+    return where(_within(v, least, most), x, y)
 
 
 def where(condition: Any, input: Any, other: Any) -> Any:

@@ -6,6 +6,7 @@ are, and which may be written to: every op gets inputs in its domain, and what i
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -197,7 +198,7 @@ class _Builder:
         domains = spec.domains(call)
         found = [self.scaled(i) for i in inputs]
         outside = [not self.fits(i, domain, spec) for i, domain in zip(found, domains, strict=True)]
-        if spec.apart and self.touch(found):
+        if spec.apart and any(self.touch(pair) for pair in itertools.combinations(found, 2)):
             outside = [True] * len(found)
         if not any(outside):
             return found

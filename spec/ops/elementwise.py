@@ -52,6 +52,19 @@ BETWEEN_JUMPS = {
 }
 
 
+# Between whole quotients: the first by the second is from -2.75 to -2.22.
+QUOTIENTS = (Domain(low=-11 / 2, high=-5), Domain(low=2, high=9 / 4))
+DIVIDED_BY_ZERO = ErrorInput(
+    ((2,),), {"other": np.array([1, 0])}, RuntimeError, r"an integer is divided by 0", dtype="int64"
+)
+DIVIDED_BY_ZERO_IN_MODE = replace(DIVIDED_BY_ZERO, params={**DIVIDED_BY_ZERO.params, "rounding_mode": "trunc"})
+
+
+def of_quarters(op: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+    """``op(x / 4)``: what is drawn is at most 4, and no pole is near a 1."""
+    return op(*(x / 4 for x in inputs), **params)
+
+
 def of_logarithms(op: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
     """``op(log(x))``: of NaN and infinities too."""
     return op(*(x.log() for x in inputs), **params)
@@ -84,6 +97,19 @@ def bounds(draw: Any) -> Call:
     return Call((shape,), {"min": low if which != 1 else None, "max": high if which != 0 else None})
 
 
+@st.composite
+def tensor_bounds(draw: Any) -> Call:
+    """An input and one bound or both, which broadcast."""
+    which = draw(st.sampled_from(["min", "max", "both"]))
+    return Call(draw(shapes.broadcastable(2 + (which == "both"))), {"which": which})
+
+
+def between_bounds(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
+    """``op`` of an input and the bounds that are tensors."""
+    names = ("min", "max") if params["which"] == "both" else (params["which"],)
+    return op(xs[0], **dict(zip(names, xs[1:], strict=True)))
+
+
 def at_bounds(params: dict[str, Any]) -> tuple[Domain, ...]:
     """A clamp's kinks are its bounds; one that is below the other is none, as the function is flat there."""
     low, high = params.get("min"), params.get("max")
@@ -100,8 +126,21 @@ SPECS = [
         "div",
         elementwise(2),
         domain=(Domain(), NOT_ZERO),
-        errors=(*ARITHMETIC, not_offered(((2,), (2,)), "rounding_mode", "floor")),
+        errors=(
+            *ARITHMETIC,
+            ErrorInput(((2,), (2,)), {"rounding_mode": "ceil"}, RuntimeError, r"must be None, 'trunc' or 'floor'"),
+        ),
     ),
+    OpSpec(
+        "Tensor.div",
+        elementwise(2, rounding_mode=st.sampled_from(["trunc", "floor"])),
+        domain=QUOTIENTS,
+        constant=True,
+        errors=(DIVIDED_BY_ZERO_IN_MODE, *PAIR),
+    ),
+    OpSpec("floor_divide", elementwise(2), domain=QUOTIENTS, constant=True, errors=(DIVIDED_BY_ZERO, *ARITHMETIC)),
+    OpSpec("fmod", elementwise(2), domain=QUOTIENTS, errors=(DIVIDED_BY_ZERO, *ARITHMETIC)),
+    OpSpec("remainder", elementwise(2), domain=QUOTIENTS, errors=(DIVIDED_BY_ZERO, *ARITHMETIC)),
     OpSpec("neg", elementwise(), affine=True, errors=NOT_A_TENSOR),
     OpSpec("pow", elementwise(2), domain=(BASE, Domain()), errors=PAIR),
     OpSpec(
@@ -129,9 +168,11 @@ SPECS = [
         OpSpec(name, elementwise(), errors=NOT_A_TENSOR)
         for name in ("square", "sin", "cos", "atan", "sinh", "cosh", "tanh", "sigmoid", "erf")
     ),
+    OpSpec("tan", elementwise(), written=of_quarters, errors=NOT_A_TENSOR),
     OpSpec("asin", elementwise(), domain=Domain(low=-3 / 4, high=3 / 4), errors=NOT_A_TENSOR),
     OpSpec("acos", elementwise(), domain=Domain(low=-3 / 4, high=3 / 4), errors=NOT_A_TENSOR),
     OpSpec("atan2", elementwise(2), domain=(POSITIVE, Domain()), errors=BOTH_TENSORS),
+    OpSpec("hypot", elementwise(2), domain=(POSITIVE, Domain()), errors=(*BOTH_TENSORS, NO_INTEGERS)),
     OpSpec("logaddexp", elementwise(2), errors=(*BOTH_TENSORS, NO_INTEGERS)),
     *(
         OpSpec(name, elementwise(), domain=domain, constant=True, errors=NO_BOOLS)
@@ -168,7 +209,15 @@ SPECS = [
         errors=(
             ErrorInput(((2,),), {}, RuntimeError, r"at least one of min and max"),
             ErrorInput(((2,),), {"min": "0"}, TypeError, r"a bound must be a number, got str"),
+            ErrorInput(((2,),), {"min": np.ones(2), "max": 1.0}, TypeError, r"got ndarray beside a number"),
         ),
+    ),
+    OpSpec(
+        "Tensor.clamp",
+        tensor_bounds(),
+        apart=True,
+        written=between_bounds,
+        errors=(ErrorInput(((2,), (3,)), {"which": "min"}, RuntimeError, r"do not broadcast"),),
     ),
     OpSpec(
         "where",

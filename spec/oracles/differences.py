@@ -139,6 +139,18 @@ _REDUCTIONS = ("sum", "mean", "amax", "amin", "var", "logsumexp")
 
 DIFFERENCES = (
     Difference(
+        ("Tensor.clamp",),
+        lambda xs, params: len(xs) == 3,
+        lambda op, x, low, high, **_: torch.where((x < low) & (low == high), low, op(x, low, high)),
+        "where the bounds are equal, and the input below, neither has a slope in PyTorch; here the lower one has",
+    ),
+    Difference(
+        ("floor_divide",),
+        lambda xs, params: True,
+        lambda _op, input, other: torch.div(input, torch.as_tensor(other), rounding_mode="floor"),
+        "PyTorch has no derivative of it; here it is that of div with rounding_mode='floor'",
+    ),
+    Difference(
         _REDUCTIONS, lambda xs, params: params.get("dim") == (), _over_nothing, "dim=() reduces nothing, as in NumPy"
     ),
     Difference(
@@ -270,7 +282,7 @@ DIFFERENCES = (
 
 # Calls that are refused here and not in PyTorch.
 STRICTER = {
-    **dict.fromkeys(("matmul", "bmm"), "PyTorch does not look at dtypes where there is nothing to multiply"),
+    **dict.fromkeys(("matmul", "bmm", "mv"), "PyTorch does not look at dtypes where there is nothing to multiply"),
     "einsum": "PyTorch looks at dtypes only where it multiplies matrices",
     **dict.fromkeys(("index_put", "index_add"), "PyTorch looks at dtypes and at alpha only where it writes an element"),
     "functional.linear": "PyTorch multiplies bools for some shapes and not for others",

@@ -47,6 +47,11 @@ def _of_math(function: Callable[..., float], *slopes: Callable[..., float]) -> C
     return op
 
 
+def _between(x: Any, *bounds: Any, which: str) -> Any:
+    x = x if which == "max" else _maximum(x, bounds[0])
+    return x if which == "min" else _minimum(x, bounds[-1])
+
+
 # Each op of one element an input, with its parameters by name.
 EXPRESSIONS: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
@@ -72,10 +77,15 @@ EXPRESSIONS: dict[str, Callable[..., Any]] = {
     "cosh": lambda x: (x.exp() + (-x).exp()) / 2,
     "sin": _of_math(math.sin, math.cos),
     "cos": _of_math(math.cos, lambda x: -math.sin(x)),
+    "tan": lambda x: _of_math(math.tan, lambda t: 1 / math.cos(t) ** 2)(x / 4),
     "asin": _of_math(math.asin, lambda x: 1 / math.sqrt(1 - x * x)),
     "acos": _of_math(math.acos, lambda x: -1 / math.sqrt(1 - x * x)),
     "atan": _of_math(math.atan, lambda x: 1 / (1 + x * x)),
     "atan2": _of_math(math.atan2, lambda a, b: b / (a * a + b * b), lambda a, b: -a / (a * a + b * b)),
+    "hypot": _of_math(math.hypot, lambda a, b: a / math.hypot(a, b), lambda a, b: b / math.hypot(a, b)),
+    "fmod": lambda a, b: a - math.trunc(a.data / b.data) * b,
+    "remainder": lambda a, b: a - math.floor(a.data / b.data) * b,
+    "Tensor.clamp": _between,
     "erf": _of_math(math.erf, lambda x: 2 / math.sqrt(math.pi) * math.exp(-x * x)),
     "tanh": Value.tanh,
     "functional.tanh": Value.tanh,

@@ -246,7 +246,28 @@ def test_what_is_refused_here_alone() -> None:
         "index_put",
         "lerp",
         "matmul",
+        "mv",
     ]
+
+
+def test_floor_divide_is_flat() -> None:
+    x = torch.tensor(7.0, requires_grad=True)
+    with pytest.raises(RuntimeError, match="derivative for aten::floor_divide is not implemented"):
+        torch.floor_divide(x, 2.0).backward()
+    y = smolgrad.tensor(7.0, requires_grad=True)
+    smolgrad.floor_divide(y, 2.0).backward()
+    assert y.grad is not None
+    assert y.grad.item() == 0
+
+
+def test_equal_bounds_have_the_slope_of_one() -> None:
+    def slopes(m: Any) -> list[float]:
+        x, low, high = (m.tensor(v, requires_grad=True) for v in (0.0, 1.0, 1.0))
+        m.clamp(x, low, high).backward()
+        return [float(t.grad) for t in (x, low, high)]
+
+    assert slopes(torch) == [0, 0, 0]  # though the value is that of both bounds
+    assert slopes(smolgrad) == [0, 1, 0]
 
 
 def test_what_is_written_is_cast() -> None:
@@ -304,6 +325,8 @@ def test_every_row_has_a_test_here() -> None:
         "chunk",
         "unbind",
         "getitem",
+        "floor_divide",
+        "Tensor.clamp",
         "setitem",
         "Tensor.__setitem__",
         "einsum",
