@@ -72,18 +72,24 @@ __all__ = [
 ]
 
 
-def softmax(input: Any, dim: int, **options: Any) -> Any:
-    """exp over its sum along ``dim``, shifted so that nothing overflows. The shape of ``input``; floating only."""
-    refuse("softmax", options, "dtype _stacklevel")
-    x = must_float("softmax", input, NotImplementedError)
-    return fused.softmax(x, lane=axis("softmax", dim, x.ndim))
+def softmax(input: Any, dim: int, *, dtype: Any = None, **options: Any) -> Any:
+    """exp over its sum along ``dim``, shifted so that nothing overflows. The shape of ``input``; floating only.
+
+    With a ``dtype`` the input is cast to it before.
+    """
+    return _softmax("softmax", fused.softmax, input, dim, dtype, options)
 
 
-def log_softmax(input: Any, dim: int, **options: Any) -> Any:
-    """The logarithm of softmax along ``dim``, finite where softmax itself underflows."""
-    refuse("log_softmax", options, "dtype _stacklevel")
-    x = must_float("log_softmax", input, NotImplementedError)
-    return fused.log_softmax(x, lane=axis("log_softmax", dim, x.ndim))
+def log_softmax(input: Any, dim: int, *, dtype: Any = None, **options: Any) -> Any:
+    """The logarithm of softmax along ``dim``, finite where softmax itself underflows. ``dtype`` as there."""
+    return _softmax("log_softmax", fused.log_softmax, input, dim, dtype, options)
+
+
+def _softmax(op: str, primitive: Any, input: Any, dim: int, dtype: Any, options: Any) -> Any:
+    refuse(op, options, "_stacklevel")
+    x = tensor(op, input)
+    x = must_float(op, x if dtype is None else cast(x, dtype), NotImplementedError)
+    return primitive(x, lane=axis(op, dim, x.ndim))
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:

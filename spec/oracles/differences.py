@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,69 @@ class Difference:
 
 
 def _over_nothing(op: Asked, x: Any, **params: Any) -> Any:
-    return op(x[..., None], **{**params, "dim": -1, "keepdim": False})
+    kept = {"keepdim": False} if "keepdim" in params else {}
+    return op(x[..., None], **{**params, "dim": -1, **kept})
+
+
+def _tied(x: Any) -> bool:
+    return len(x.unique()) < x.numel() or int(x.isnan().sum()) > 1
+
+
+def _far(x: Any) -> bool:
+    """Whether products may overflow, underflow or be NaN."""
+    return not bool(((x == 0) | ((abs(x) > 1e-100) & (abs(x) < 1e100))).all())
+
+
+def _line(x: Any, dim: int | None) -> Any:
+    """``x`` with the axis ``dim`` first, or as a single axis."""
+    return x.reshape(-1) if dim is None or not x.ndim else x.movedim(dim, 0)
+
+
+def _products(line: Any) -> list[Any]:
+    return list(accumulate(line.unbind(0), torch.mul))
+
+
+def _multiplied(op: Asked, x: Any, *, dim: int | None, keepdim: bool) -> Any:
+    if not (x.is_floating_point() and _far(x) and x.numel()):
+        y = op(x) if dim is None else op(x, dim)
+    else:
+        y = _products(_line(x, dim))[-1]
+    if not keepdim or not x.ndim:
+        return y
+    return y.reshape((1,) * x.ndim) if dim is None else y.unsqueeze(dim)
+
+
+def _cumulated(_op: Asked, x: Any, *, dim: int) -> Any:
+    return torch.stack(_products(_line(x, dim))).movedim(0, dim) if x.ndim else x.clone()
+
+
+def _in_order(_op: Asked, x: Any, *, dim: int, descending: bool) -> Any:
+    return torch.sort(x, dim=dim, descending=descending, stable=True)
+
+
+def _top(_op: Asked, x: Any, *, k: int, dim: int, largest: bool, sorted: bool) -> Any:  # noqa: ARG001
+    values, indices = torch.sort(x, dim=dim, descending=largest, stable=True)
+    return (values.narrow(dim, 0, k), indices.narrow(dim, 0, k)) if x.ndim else (values, indices)
+
+
+def _variance(x: Any, **params: Any) -> Any:
+    return _over_nothing(torch.var, x, **params) if params.get("dim") == () else torch.var(x, **params)
+
+
+def _is_of_one(x: Any, params: dict[str, Any]) -> bool:
+    """Whether a norm is of one number each, or of none."""
+    return params.get("dim") == () or x.numel() in (0, torch.norm(x, **params).numel())
+
+
+def _absolute(_op: Asked, x: Any, p: Any, **params: Any) -> Any:  # noqa: ARG001
+    if params.get("dim") == ():
+        return _over_nothing(torch.sum, x.abs(), **params)
+    return torch.sum(x.abs(), **params)
+
+
+def _root(_op: Asked, x: Any, **params: Any) -> Any:
+    variance = _variance(x, **params)
+    return torch.where(variance == 0, 0 * variance, torch.where(variance == 0, 1, variance).sqrt())
 
 
 def _places(shape: Sequence[int], index: Any) -> np.ndarray:
@@ -135,7 +198,7 @@ def _in_vectors(op: Asked, x: Any, **params: Any) -> Any:
     return op(x.reshape(-1).repeat(32), **params)[: x.numel()].reshape(x.shape)
 
 
-_REDUCTIONS = ("sum", "mean", "amax", "amin", "var", "logsumexp")
+_REDUCTIONS = ("sum", "nansum", "mean", "amax", "amin", "var", "std", "norm", "count_nonzero", "logsumexp")
 
 DIFFERENCES = (
     Difference(
@@ -149,6 +212,18 @@ DIFFERENCES = (
         lambda xs, params: True,
         lambda _op, input, other: torch.div(input, torch.as_tensor(other), rounding_mode="floor"),
         "PyTorch has no derivative of it; here it is that of div with rounding_mode='floor'",
+    ),
+    Difference(
+        ("std",),
+        lambda xs, params: xs[0].is_floating_point() and bool((_variance(xs[0], **params) == 0).any()),
+        _root,
+        "where nothing is spread the slope is a constant 0, and so is its derivative; PyTorch's is NaN",
+    ),
+    Difference(
+        ("norm",),
+        lambda xs, params: params.get("p", 0) != 0 and xs[0].is_floating_point() and _is_of_one(xs[0], params),
+        _absolute,
+        "the norm of one number is its absolute value, and has its slope; PyTorch's, and that of none, may be 0 / 0",
     ),
     Difference(
         _REDUCTIONS, lambda xs, params: params.get("dim") == (), _over_nothing, "dim=() reduces nothing, as in NumPy"
@@ -165,11 +240,45 @@ DIFFERENCES = (
         lambda _op, x, **params: x.clone(),
         "with nothing to drop it is a new tensor, not its input itself",
     ),
+    *(
+        Difference(
+            (name,),
+            lambda xs, params: params.get("dim", 0) is None,
+            lambda _op, x, dim, of_all=of_all: of_all(x),
+            f"dim=None is {of_all.__name__} of everything; PyTorch wants the argument left out, and then has a slope "
+            "of 1 at a NaN, where that one has NaN",
+        )
+        for name, of_all in (("max", torch.amax), ("min", torch.amin))
+    ),
     Difference(
-        ("max",),
-        lambda xs, params: params.get("dim", 0) is None,
-        lambda _op, x, dim: torch.amax(x),
-        "dim=None is amax of everything; PyTorch wants the argument left out, and has a slope of 1 at a NaN, amax NaN",
+        ("prod",),
+        lambda xs, params: "keepdim" in params and (params["dim"] is None or _far(xs[0])),
+        _multiplied,
+        "dim=None is every axis; and slopes are products of the others, where PyTorch divides by the element",
+    ),
+    Difference(
+        ("cumprod",),
+        lambda xs, params: "dtype" not in params and xs[0].is_floating_point() and xs[0].numel() and _far(xs[0]),
+        _cumulated,
+        "slopes are products of the others, where PyTorch divides by the element",
+    ),
+    Difference(
+        ("median",),
+        lambda xs, params: params.get("dim", 0) is None and "keepdim" in params,
+        lambda op, x, dim, keepdim: op(x).reshape((1,) * x.ndim if keepdim else ()),
+        "dim=None is the median of everything",
+    ),
+    Difference(
+        ("sort",),
+        lambda xs, params: "descending" in params and _tied(xs[0]),
+        _in_order,
+        "equal elements stay in their order; PyTorch does not say so unless stable=True",
+    ),
+    Difference(
+        ("topk",),
+        lambda xs, params: "sorted" in params and xs[0].dtype != torch.bool and (_tied(xs[0]) or not params["sorted"]),
+        _top,
+        "of equal elements the first, and always in order; PyTorch does not say which, nor the order unless sorted",
     ),
     Difference(
         ("squeeze",),

@@ -122,6 +122,7 @@ def test_no_test_hides_another_of_its_name(file: Path) -> None:
 
 # Primitives that no call of an entry records, and why.
 UNREACHED = {
+    "recurrence": "in the slope of cumprod, recorded by a sweep with create_graph",
     "put": "the adjoint of getitem, recorded by a sweep with create_graph",
     "unbroadcast": "the adjoint of expand, recorded by a sweep with create_graph",
     "to": NO_ENTRY["to"],

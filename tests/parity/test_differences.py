@@ -38,15 +38,72 @@ def test_dim_none_is_every_axis_of_max() -> None:
     assert smolgrad.max(smolgrad.tensor(x), dim=None).item() == torch.max(torch.tensor(x)).item() == 3
 
 
-def test_the_slope_of_max_at_a_nan_is_that_of_amax() -> None:
-    def slope(op: Any, tensor: Any) -> float:
-        x = tensor(math.nan, requires_grad=True)
-        op(x).backward()
-        return float(x.grad)
+def _gradient(module: Any, op: Callable[[Any], Any], *numbers: float) -> list[float]:
+    x = _leaf(module, *numbers)
+    op(x).sum().backward()
+    return [float(g) for g in x.grad]
 
-    assert slope(torch.max, torch.tensor) == 1
-    assert math.isnan(slope(torch.amax, torch.tensor))
-    assert math.isnan(slope(smolgrad.max, smolgrad.tensor))
+
+def test_the_slopes_of_max_and_min_at_a_nan_are_those_of_amax_and_amin() -> None:
+    for of_all, other in (("max", "amax"), ("min", "amin")):
+        assert _gradient(torch, getattr(torch, of_all), math.nan) == [1]
+        for module, op in ((torch, other), (smolgrad, other), (smolgrad, of_all)):
+            assert math.isnan(_gradient(module, getattr(module, op), math.nan)[0])
+
+
+def test_dim_none_is_every_axis_of_prod_median_and_min() -> None:
+    x = np.array([[1.0, 3.0], [2.0, 4.0]])
+    for op, value in (("prod", 24), ("median", 2), ("min", 1)):
+        with pytest.raises(TypeError):
+            getattr(torch, op)(torch.tensor(x), dim=None)
+        assert getattr(smolgrad, op)(smolgrad.tensor(x), dim=None).item() == value
+        assert getattr(smolgrad, op)(smolgrad.tensor(x), dim=None, keepdim=True).shape == (1, 1)
+
+
+def test_the_slope_of_a_product_is_the_product_of_the_others() -> None:
+    numbers = (2.0**-80, 2.0**-80, 4.0)
+    assert _gradient(torch, torch.prod, *numbers) == [0, 0, 0]  # the product, which is 0 in float32, over the element
+    assert _gradient(smolgrad, smolgrad.prod, *numbers) == [2.0**-78, 2.0**-78, 0]
+    infinite = (math.inf, 2.0)
+    assert math.isnan(_gradient(torch, torch.prod, *infinite)[0])
+    assert _gradient(smolgrad, smolgrad.prod, *infinite) == [2, math.inf]
+
+
+def test_the_slope_of_a_running_product_is_that_of_products() -> None:
+    numbers = (math.inf, 2.0)
+    assert math.isnan(_gradient(torch, lambda x: torch.cumprod(x, 0), *numbers)[0])
+    assert _gradient(smolgrad, lambda x: smolgrad.cumprod(x, 0), *numbers) == [3, math.inf]
+
+
+def test_of_tied_elements_the_first_is_named() -> None:
+    x = smolgrad.tensor([2.0, 1.0, 2.0, 1.0, 1.0])
+    assert smolgrad.sort(x, 0).indices.data.tolist() == [1, 3, 4, 0, 2]
+    assert smolgrad.sort(x, 0, descending=True).indices.data.tolist() == [0, 2, 1, 3, 4]
+    assert smolgrad.topk(x, 3).indices.data.tolist() == [0, 2, 1]
+    assert smolgrad.topk(x, 4, largest=False, sorted=False).indices.data.tolist() == [1, 3, 4, 0]
+    many = [2.0, 1.0] * 50
+    ones = list(range(1, 100, 2))
+    assert smolgrad.sort(smolgrad.tensor(many)).indices.data.tolist()[:50] == ones
+    assert torch.sort(torch.tensor(many)).indices.tolist()[:50] != ones
+    assert smolgrad.topk(smolgrad.tensor(many), 50, largest=False).indices.data.tolist() == ones
+    assert torch.topk(torch.tensor(many), 50, largest=False).indices.tolist() != ones
+
+
+def test_the_norm_of_one_number_has_the_slope_of_its_absolute_value() -> None:
+    assert math.isnan(_gradient(torch, lambda x: torch.norm(x, 3), 2.0**-80)[0])
+    for number, slope in ((2.0**-80, 1), (-math.inf, -1), (0.0, 0)):
+        assert _gradient(smolgrad, lambda x: smolgrad.norm(x, 3), number) == [slope]
+
+
+def test_the_slope_of_std_where_nothing_is_spread_is_a_constant_0() -> None:
+    def second(module: Any, grad: Any) -> float:
+        x, weight = _leaf(module, 3.0, 3.0), module.tensor(1.0, requires_grad=True)
+        (slope,) = grad([module.std(x)], [x], [weight], create_graph=True)
+        assert slope.detach().numpy().tolist() == [0, 0]
+        return float(grad([slope.sum()], [weight])[0])
+
+    assert math.isnan(second(torch, torch.autograd.grad))
+    assert second(smolgrad, smolgrad.grad) == 0
 
 
 def test_dim_none_is_every_axis_of_squeeze() -> None:
@@ -320,6 +377,14 @@ def test_every_row_has_a_test_here() -> None:
         "sum",
         "logsumexp",
         "max",
+        "min",
+        "prod",
+        "cumprod",
+        "median",
+        "sort",
+        "topk",
+        "norm",
+        "std",
         "squeeze",
         "split",
         "chunk",
@@ -343,7 +408,7 @@ def test_every_row_has_a_test_here() -> None:
         "functional.hardtanh",
         "functional.hardswish",
     }
-    same_row_as_sum = {"mean", "amax", "amin", "var"}
+    same_row_as_sum = {"nansum", "mean", "amax", "amin", "var", "count_nonzero"}
     assert rows == tested | same_row_as_sum
 
 

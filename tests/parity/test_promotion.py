@@ -74,6 +74,39 @@ def dtypes_of_results_are_pytorchs(case: Case, data: st.DataObject) -> None:
 test_dtypes_of_results = promotion.test()
 
 
+WITH_DTYPE = ["sum", "nansum", "mean", "prod", "cumsum", "cumprod", "softmax", "log_softmax"]
+
+
+def _with_dtype(module: Any, op: str, x: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """What ``op`` makes of ``x`` along the first axis, and the gradient of that, in NumPy; or how it is refused."""
+    asked = getattr(torch, dtype.name) if module is torch else dtype
+    try:
+        y = getattr(module, op)(x, 0, dtype=asked)
+    except (RuntimeError, TypeError) as refusal:
+        return type(refusal), None
+    if not y.requires_grad:
+        return np.asarray(y.detach().data), None
+    y.backward(module.tensor(np.arange(1.0, 1 + y.detach().numpy().size).reshape(tuple(y.shape)).astype(dtype)))
+    return np.asarray(y.detach().data), np.asarray(x.grad.data)
+
+
+@pytest.mark.parametrize("dtype", SUPPORTED, ids=str)
+@pytest.mark.parametrize("op", WITH_DTYPE)
+def test_the_option_dtype_is_pytorchs(op: str, dtype: np.dtype[Any]) -> None:
+    for given in SUPPORTED:
+        array = np.array([[100, -3, 0], [100, 1, 2], [100, 2, 0]][: 1 if op.startswith("cum") else 3]).astype(given)
+        ours, theirs = smolgrad.tensor(array), torch.tensor(array)
+        for x in (ours, theirs):
+            x.requires_grad_(given.kind == dtype.kind == "f")  # PyTorch refuses the rest, which is constant here
+        got, want = _with_dtype(smolgrad, op, ours, dtype), _with_dtype(torch, op, theirs, dtype)
+        for g, w in zip(got, want, strict=True):
+            if isinstance(w, np.ndarray):
+                assert g.dtype == w.dtype
+                np.testing.assert_allclose(g, w, rtol=1e-6, atol=1e-6, err_msg=f"{op} of {given} in {dtype}")
+            else:
+                assert g is w, (op, given, dtype, got, want)
+
+
 NUMBERS = [True, 2, 2.5, np.float64(2.5), np.float32(2.5), np.int32(2), np.int64(2), np.bool_(True)]
 OPERATORS = ["__add__", "__sub__", "__mul__", "__truediv__", "__pow__", "__lt__", "__eq__", "__radd__", "__rtruediv__"]
 

@@ -233,10 +233,14 @@ OPTIONS = [
     (smolgrad.maximum, (V, V), {"out": V}),
     (smolgrad.minimum, (V, V), {"out": V}),
     (smolgrad.clamp, (V, 0.0), {"out": V}),
-    (smolgrad.sum, (V,), {"dtype": "float32"}),
     (smolgrad.sum, (V,), {"out": V}),
-    (smolgrad.mean, (V,), {"dtype": "float32"}),
     (smolgrad.mean, (V,), {"out": V}),
+    *(
+        (getattr(smolgrad, op), (V,), {"out": V})
+        for op in ["all", "any", "median", "nansum", "norm", "prod", "sort", "std"]
+    ),
+    *((getattr(smolgrad, op), (V, 0), {"out": V}) for op in ("cummax", "cumprod", "cumsum", "min", "topk")),
+    (smolgrad.std, (V,), {"unbiased": False}),
     (smolgrad.amax, (V,), {"out": V}),
     (smolgrad.amin, (V,), {"out": V}),
     (smolgrad.max, (V,), {"out": V}),
@@ -250,8 +254,6 @@ OPTIONS = [
     (smolgrad.tril, (M,), {"out": M}),
     (smolgrad.triu, (M,), {"out": M}),
     (smolgrad.diag, (V,), {"out": M}),
-    (smolgrad.softmax, (V, 0), {"dtype": "float32"}),
-    (smolgrad.log_softmax, (V, 0), {"dtype": "float32"}),
     (F.embedding, (INTS, M), {"max_norm": 1.0}),
     (F.embedding, (INTS, M), {"norm_type": 1.0}),
     (F.embedding, (INTS, M), {"scale_grad_by_freq": True}),

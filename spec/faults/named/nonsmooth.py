@@ -133,16 +133,15 @@ def relu_of_nan_has_no_slope() -> Planted:
 @fault(3, f"{KINKS}[max]")
 def max_over_a_dim_takes_the_last_of_those_tied() -> Planted:
     """Index and slope go to the last."""
-    right = reduction._first_largest
+    right = reduction._places
 
-    def last(x: Any, lane: int | None, keepdim: bool) -> Any:
+    def last(place: Any, x: Any, lane: int | None, keepdim: bool) -> Any:
         if lane is None or not x.ndim:
-            return right(x, lane, keepdim)
+            return right(place, x, lane, keepdim)
         values = np.flip(seams.array(x), lane)
-        found = values.shape[lane] - 1 - np.argmax(values, axis=lane, keepdims=keepdim)
-        return wrap(np.asarray(found)) if isinstance(x, Tensor) else np.asarray(found)
+        return np.asarray(values.shape[lane] - 1 - place(values, axis=lane, keepdims=keepdim))
 
-    return patch.object(reduction, "_first_largest", last)
+    return patch.object(reduction, "_places", last)
 
 
 @fault(3, "regressions/test_nonsmooth::test_ties_over_all_elements_share_evenly")
