@@ -250,8 +250,6 @@ OPTIONS = [
     (smolgrad.tril, (M,), {"out": M}),
     (smolgrad.triu, (M,), {"out": M}),
     (smolgrad.diag, (V,), {"out": M}),
-    (smolgrad.softmax, (V, 0), {"dtype": "float32"}),
-    (smolgrad.log_softmax, (V, 0), {"dtype": "float32"}),
     (F.embedding, (INTS, M), {"max_norm": 1.0}),
     (F.embedding, (INTS, M), {"norm_type": 1.0}),
     (F.embedding, (INTS, M), {"scale_grad_by_freq": True}),
