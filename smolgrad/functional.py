@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 
 from .autograd import Node, broadcast_shape, wrap
 from .primitives import fused
-from .primitives.elementwise import abs, erf, exp, log, relu, sigmoid, sqrt, sub, tanh, where
+from .primitives.elementwise import abs, clamp, erf, exp, log, relu, sigmoid, sqrt, sub, tanh, where
 from .primitives.indexing import along, getitem
 from .primitives.linalg import matmul
 from .primitives.operands import (
@@ -28,21 +30,24 @@ from .primitives.operands import (
     tensor,
 )
 from .primitives.reduction import mean, sum
-from .primitives.shape import _pad, cat, clone, mT, permute, reshape, squeeze, stack, unsqueeze
+from .primitives.shape import _pad, cat, clone, expand, mT, permute, reshape, squeeze, stack, unsqueeze
 from .randomness import generator
 
 __all__ = [
+    "avg_pool2d",
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "conv1d",
     "conv2d",
+    "cosine_similarity",
     "cross_entropy",
     "dropout",
     "elu",
     "embedding",
     "gelu",
     "glu",
+    "group_norm",
     "hardswish",
     "hardtanh",
     "huber_loss",
@@ -188,9 +193,36 @@ def batch_norm(
         y = fused.standardize(x, dims=dims, eps=eps)
     else:
         y = (x - reshape(running_mean, channels)) / sqrt(reshape(running_var, channels) + eps)
+    return _affine(y, weight, bias)
+
+
+def _affine(y: Any, weight: Any, bias: Any) -> Any:
+    """``y`` (N, C, ...) times ``weight``, plus ``bias``, each (C,) or None."""
+    channels = (-1, *[1] * (y.ndim - 2))
     if weight is not None:
         y = y * reshape(weight, channels)
     return y if bias is None else y + reshape(bias, channels)
+
+
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Each of ``num_groups`` groups of the channels of (N, C, ...) brought to mean 0 and variance 1 in each sample.
+
+    Then times ``weight``, plus ``bias``, both (C,). ValueError for a group of one value. Source: Wu and He, "Group
+    Normalization" (2018).
+    """
+    x = must_float("group_norm", input, NotImplementedError)
+    affine = [tensor("group_norm", w) for w in (weight, bias) if w is not None]
+    if x.ndim < 2 or any(w.shape != x.shape[1:2] for w in affine):
+        shapes = ", ".join(str(v.shape) for v in [x, *affine])
+        raise RuntimeError(f"group_norm(): needs (N, C, ...), and (C,) for weight and bias, got {shapes}")
+    if num_groups < 1 or x.shape[1] % num_groups:
+        raise RuntimeError(f"group_norm(): num_groups must divide the channels of {x.shape}, got {num_groups}")
+    _one_dtype("group_norm", [x, *affine])
+    size = x.shape[1] // num_groups * math.prod(x.shape[2:])
+    if size * x.shape[0] == 1:
+        raise ValueError(f"group_norm(): needs more than one value a group, got shape {x.shape}")
+    y = fused.standardize(reshape(x, x.shape[0], num_groups, size), dims=(2,), eps=eps)
+    return _affine(clone(reshape(y, x.shape)), weight, bias)
 
 
 def _move_running(mean: Any, variance: Any, x: Any, dims: tuple[int, ...], count: int, momentum: float) -> None:
@@ -338,8 +370,9 @@ def margins(op: str, padding: Any, kernel: Sequence[int], stride: Sequence[int],
     return [end for n in reversed(sums) for end in (n // 2, n - n // 2)]
 
 
-def _both_ends(widths: Sequence[int]) -> list[int]:
-    return [n for width in reversed(widths) for n in (width, width)]
+def _both_ends(before: Sequence[int], after: Sequence[int] | None = None) -> list[int]:
+    """The widths of ``pad`` that are ``before`` and ``after``, by default the same, at the ends of the last axes."""
+    return [n for pair in reversed([*zip(before, after or before, strict=True)]) for n in pair]
 
 
 def _windows(op: str, x: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> list[Any]:
@@ -406,29 +439,38 @@ def conv1d(
 
 
 def max_pool2d(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, **options: Any
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    **options: Any,
 ) -> Any:
     """The largest element of each window of (N, C, H, W) or (C, H, W); the first of those tied has the slope.
 
-    ``stride`` is the kernel's size unless given; the padding is below every number. RuntimeError for a padding above
-    half the kernel.
+    ``stride`` is the kernel's size unless given; the padding is below every number. With ``ceil_mode`` a last window
+    may reach over the padded edge. RuntimeError for a padding above half the kernel.
     """
-    refuse("max_pool2d", {k: None if v is False else v for k, v in options.items()}, "ceil_mode return_indices")
+    refuse("max_pool2d", {k: None if v is False else v for k, v in options.items()}, "return_indices")
     x = tensor("max_pool2d", input)
     refuse_bool("max_pool2d", x)
     if x.ndim not in (3, 4):
         raise RuntimeError(f"max_pool2d(): needs (N, C, H, W) or (C, H, W), got shape {x.shape}")
     if x.ndim == 3:
-        return clone(squeeze(max_pool2d(unsqueeze(x, 0), kernel_size, stride, padding, dilation), 0))
+        return clone(squeeze(max_pool2d(unsqueeze(x, 0), kernel_size, stride, padding, dilation, ceil_mode), 0))
     kernel, dilation = (_sides("max_pool2d", *row, 1) for row in (("kernel_size", kernel_size), ("dilation", dilation)))
     stride, padding = _sides("max_pool2d", "stride", stride or kernel, 1), _sides("max_pool2d", "padding", padding, 0)
-    if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
-        raise RuntimeError(f"max_pool2d(): padding {padding} must be at most half of the kernel's size, {kernel}")
+    _refuse_wide_padding("max_pool2d", padding, kernel)
+    beyond = [
+        p + (_overhang(n, d * (k - 1) + 1, s, p) if ceil_mode else 0)
+        for n, k, s, p, d in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True)
+    ]
     floating = x.dtype.kind == "f"
     lowest = -np.inf if floating else np.iinfo(x.dtype).min
 
     def windows(x: Any) -> list[Any]:
-        return _windows("max_pool2d", pad(x, _both_ends(padding), value=lowest), kernel, stride, dilation)
+        return _windows("max_pool2d", pad(x, _both_ends(padding, beyond), value=lowest), kernel, stride, dilation)
 
     # An infinity below zero that was given goes before one that pads, and the last NaN before all, as in PyTorch.
     values = x._data if isinstance(x, Node) else x
@@ -437,6 +479,60 @@ def max_pool2d(
     last = rated.shape[-1] - 1 - np.argmax(nan[..., ::-1], axis=-1, keepdims=True)
     indices = np.where(nan.any(axis=-1, keepdims=True), last, np.argmax(rated, axis=-1, keepdims=True))
     return clone(squeeze(along(stack(windows(x), -1), indices, 4), -1))
+
+
+def _overhang(n: int, kernel: int, stride: int, padding: int) -> int:
+    """How far a last window that begins before the padded end reaches over it."""
+    last = -(-(n + 2 * padding - kernel) // stride)
+    if last * stride >= n + padding:  # none begins in the padding at the end
+        last -= 1
+    return max(0, last * stride + kernel - n - 2 * padding)
+
+
+def avg_pool2d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    """The mean of each window of (N, C, H, W) or (C, H, W); ``stride`` is the kernel's size unless given.
+
+    With ``ceil_mode`` a last window may reach over the padded edge. What is divided by is the number of elements in the
+    window, those of the padding among them where ``count_include_pad``, or ``divisor_override``. RuntimeError for a
+    padding above half the kernel.
+    """
+    x = must_float("avg_pool2d", input, NotImplementedError)
+    if x.ndim not in (3, 4):
+        raise RuntimeError(f"avg_pool2d(): needs (N, C, H, W) or (C, H, W), got shape {x.shape}")
+    if x.ndim == 3:
+        options = (stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return clone(squeeze(avg_pool2d(unsqueeze(x, 0), kernel_size, *options), 0))
+    kernel, padding = _sides("avg_pool2d", "kernel_size", kernel_size, 1), _sides("avg_pool2d", "padding", padding, 0)
+    stride = kernel if stride is None else _sides("avg_pool2d", "stride", stride, 1)
+    _refuse_wide_padding("avg_pool2d", padding, kernel)
+    if divisor_override == 0:
+        raise RuntimeError("avg_pool2d(): divisor_override must not be 0")
+    moves = list(zip(x.shape[2:], kernel, stride, padding, strict=True))
+    over = [_overhang(*move) if ceil_mode else 0 for move in moves]
+
+    def total(y: Any, around: Sequence[int], beyond: Sequence[int]) -> Any:
+        ends = _both_ends(around, [p + o for p, o in zip(around, beyond, strict=True)])
+        return functools.reduce(operator.add, _windows("avg_pool2d", pad(y, ends), kernel, stride, (1, 1)))
+
+    y = total(x, padding, over)
+    if divisor_override is not None:
+        return y / divisor_override
+    frame = padding if count_include_pad else (0, 0)
+    counted = np.ones((1, 1, *(n + 2 * p for n, p in zip(x.shape[2:], frame, strict=True))), x.dtype)
+    return y / total(counted, [p - q for p, q in zip(padding, frame, strict=True)], over)
+
+
+def _refuse_wide_padding(op: str, padding: Sequence[int], kernel: Sequence[int]) -> None:
+    if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
+        raise RuntimeError(f"{op}(): padding {padding} must be at most half of the kernel's size, {kernel}")
 
 
 # --- attention --------------------------------------------------------------------------------------------------------
@@ -575,6 +671,18 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     if approximate == "none":
         return x * 0.5 * (1 + erf(x * 0.5**0.5))
     return x * 0.5 * (1 + tanh((x + 0.044715 * x * x * x) * (2 / np.pi) ** 0.5))
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """The cosine of the angle between ``x1`` and ``x2``, which broadcast, along ``dim``; no norm is below ``eps``."""
+    pair = operands("cosine_similarity", tensor("cosine_similarity", x1), tensor("cosine_similarity", x2))
+    shape = broadcast_shape("cosine_similarity", *(x.shape for x in pair))
+    lane = axis("cosine_similarity", dim, len(shape))
+    units = []
+    for x in pair:
+        x = must_float("cosine_similarity", x if x.shape == shape else expand(x, shape))
+        units.append(x / sqrt(clamp(sum(x * x, lane, True), min=eps * eps)))
+    return sum(units[0] * units[1], lane)
 
 
 # --- losses -----------------------------------------------------------------------------------------------------------

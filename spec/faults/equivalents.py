@@ -21,6 +21,10 @@ EQUIVALENTS = (
     Equivalent(("swapped",), "add", "add", "both inputs of a sum have its cotangent as their gradient"),
     Equivalent(UNBROADCAST, "Tensor.__pow__", "pow", "an exponent that is a number stretches nothing"),
     Equivalent(UNBROADCAST, "Tensor.__rpow__", "pow", "a base that is a number stretches nothing"),
+    *(
+        Equivalent(UNBROADCAST, op, "accumulate", "what is added has the shape of its places: nothing is stretched")
+        for op in ("scatter_add", "index_add")
+    ),
     Equivalent(UNBROADCAST, "functional.leaky_relu", "mul", "an element and its slope: nothing is stretched"),
     Equivalent(UNBROADCAST, "functional.hardtanh", "where", "an element and its bound: nothing is stretched"),
     Equivalent(("swapped",), "Tensor.__pow__", "pow", "an exponent that is a number has no gradient to take the place"),

@@ -57,8 +57,9 @@ def classified(draw: Any, **params: st.SearchStrategy[Any]) -> Call:
 @st.composite
 def distributed(draw: Any) -> Call:
     """Logits and a distribution for each sample, which need not add up to 1, or a class for each."""
-    smoothing = draw(st.sampled_from([0.0, 0.25]))
-    if draw(st.booleans()):
+    form = draw(st.integers(0, 3))
+    smoothing = draw(st.sampled_from([0.0, 0.25])) if form == 3 else 0.25 * (form == 2)
+    if form < 3:
         return draw(classified(label_smoothing=st.just(smoothing)))
     batch, classes = draw(shapes.shapes(max_dims=3, max_side=2)), draw(CLASSES)
     shape = (*batch[:1], classes, *batch[1:])
@@ -155,13 +156,49 @@ def by_channel(draw: Any) -> Call:
     """(N, C, ...) in training, and a weight, a weight and a bias, or neither."""
     channels, n = draw(st.integers(1, 3)), draw(st.integers(2, 3))
     rest = draw(shapes.shapes(max_dims=2, max_side=2, min_side=0))
-    params = {"running_mean": None, "running_var": None, "training": True, "eps": draw(st.sampled_from([1e-5, 0.5]))}
-    return Call(((n, channels, *rest), *[(channels,)] * draw(st.integers(0, 2))), params)
+    eps, affine = draw(st.sampled_from([1e-5, 0.5])), draw(st.integers(0, 2))
+    running: tuple[Any, Any] = (None, None)
+    training = draw(st.booleans())
+    if not training:
+        n, running = draw(st.integers(0, 3)), (np.arange(channels) / 4, np.arange(1, channels + 1) / 4)
+    params = {"running_mean": running[0], "running_var": running[1], "training": training, "eps": eps}
+    return Call(((n, channels, *rest), *[(channels,)] * affine), params)
 
 
 def _by_channel(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
     others = dict(params)
-    return op(xs[0], others.pop("running_mean"), others.pop("running_var"), *xs[1:], **others)
+    running = (others.pop("running_mean"), others.pop("running_var"))
+    return op(xs[0], *(None if r is None else _like(xs[0], r) for r in running), *xs[1:], **others)
+
+
+@st.composite
+def in_groups(draw: Any) -> Call:
+    """Channels in groups of one or more, of two values at the least, and a weight, a weight and a bias, or neither."""
+    groups, each = draw(st.sampled_from([(1, 1), (1, 2), (2, 1), (2, 2), (1, 3)]))
+    rest = draw(shapes.shapes(max_dims=2, max_side=2, min_side=0))
+    if each * int(np.prod(rest)) == 1:
+        rest = (*rest, 2)
+    shape = (draw(st.integers(0, 2)), groups * each, *rest)
+    params = {"num_groups": groups, "eps": draw(st.sampled_from([1e-5, 0.5]))}
+    return Call((shape, *[shape[1:2]] * draw(st.integers(0, 2))), params)
+
+
+def _in_groups(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
+    others = dict(params)
+    return op(xs[0], others.pop("num_groups"), *xs[1:], **others)
+
+
+@st.composite
+def directions(draw: Any) -> Call:
+    """Two inputs that broadcast on all axes but that of the lanes, which have two elements at the least."""
+    batch = draw(shapes.broadcastable(2, max_dims=2, max_side=2))
+    ndim, long = max(map(len, batch)) + 1, draw(st.integers(2, 3))
+    lane = draw(st.integers(0, ndim - 1))
+    found = []
+    for shape in batch:
+        whole = (1,) * (ndim - 1 - len(shape)) + shape
+        found.append((*whole[:lane], long, *whole[lane:]))
+    return Call(tuple(found), {"dim": draw(st.sampled_from([lane, lane - ndim]))})
 
 
 @st.composite
@@ -182,13 +219,15 @@ def convolutions(draw: Any, axes: int) -> Call:
 
 
 @st.composite
-def pools(draw: Any) -> Call:
+def pools(draw: Any, **options: st.SearchStrategy[Any]) -> Call:
     """Windows that overlap or leave gaps, and reach over the edge by at most half of their size."""
     kernel = draw(st.tuples(st.integers(1, 2), st.integers(1, 3)))
     padding = tuple(draw(st.integers(0, k // 2)) for k in kernel)
     sides = tuple(k + draw(st.integers(0, 1)) for k in kernel)
     params = {"kernel_size": kernel, "stride": draw(st.sampled_from([None, 1, 2])), "padding": padding}
-    return Call(((*draw(st.sampled_from([(1,), (2,), (1, 1), (1, 2), (2, 2), (0, 1)])), *sides),), params)
+    params["ceil_mode"] = draw(st.booleans())
+    others = {name: draw(strategy) for name, strategy in options.items()}
+    return Call(((*draw(st.sampled_from([(1,), (2,), (1, 1), (1, 2), (2, 2), (0, 1)])), *sides),), {**params, **others})
 
 
 def _attention_by_formula(
@@ -532,6 +571,38 @@ SPECS = [
             ErrorInput(((1, 1, 2, 2),), {"kernel_size": 3}, RuntimeError, r"does not fit"),
             ErrorInput(((1, 1, 4, 4),), {"kernel_size": 2, "padding": 2}, RuntimeError, r"at most half"),
             ErrorInput(((4, 4),), {"kernel_size": 2}, RuntimeError, r"needs \(N, C, H, W\)"),
+        ),
+    ),
+    OpSpec(
+        "functional.avg_pool2d",
+        pools(count_include_pad=st.booleans(), divisor_override=st.sampled_from([None, None, 4, -1])),
+        affine=True,
+        errors=(
+            ErrorInput(((1, 1, 2, 2),), {"kernel_size": 3}, RuntimeError, r"does not fit"),
+            ErrorInput(((1, 1, 4, 4),), {"kernel_size": 2, "padding": 2}, RuntimeError, r"at most half"),
+            ErrorInput(((1, 1, 4, 4),), {"kernel_size": 2, "divisor_override": 0}, RuntimeError, r"must not be 0"),
+            ErrorInput(((1, 1, 4, 4),), {"kernel_size": 2, "stride": 0}, RuntimeError, r"stride must be"),
+        ),
+    ),
+    OpSpec(
+        "functional.cosine_similarity",
+        directions(),
+        domain=Domain(spread=1 / 4),
+        errors=(
+            ErrorInput(((2,), (2,)), {}, IndexError, r"dim 1 is out of range"),
+            ErrorInput(((2,), (3,)), {"dim": 0}, RuntimeError, r"do not broadcast"),
+            ErrorInput(((2,), (2,)), {"dim": 0}, RuntimeError, r"floating dtype, got int64", dtype="int64"),
+        ),
+    ),
+    OpSpec(
+        "functional.group_norm",
+        in_groups(),
+        domain=(Domain(spread=1 / 4), Domain(), Domain()),
+        written=_in_groups,
+        errors=(
+            ErrorInput(((2, 3),), {"num_groups": 2, "eps": 0.5}, RuntimeError, r"must divide the channels of \(2, 3\)"),
+            ErrorInput(((2, 2), (3,)), {"num_groups": 1, "eps": 0.5}, RuntimeError, r"got \(2, 2\), \(3,\)"),
+            ErrorInput(((1, 2),), {"num_groups": 2, "eps": 0.5}, ValueError, r"more than one value a group"),
         ),
     ),
     OpSpec(

@@ -172,6 +172,20 @@ def _standardized(_op: Asked, x: Any, *affine: Any, normalized_shape: Any, eps: 
     return y
 
 
+def _grouped(_op: Asked, x: Any, *affine: Any, num_groups: int, eps: float = 1e-5) -> Any:
+    lanes = x.reshape(x.shape[0], num_groups, x[:1].numel() // num_groups)
+    y = _standardized(_op, lanes, normalized_shape=lanes.shape[2:], eps=eps).reshape(x.shape)
+    for w, combine in zip(affine, (torch.mul, torch.add), strict=False):
+        y = combine(y, w.reshape(-1, *[1] * (x.ndim - 2)))
+    return y
+
+
+def _cosine(op: Asked, a: Any, b: Any, *, dim: int = 1) -> Any:
+    op(a, b, dim)  # refuses what it refuses
+    a, b = (x / torch.sqrt(torch.clamp((x * x).sum(dim, keepdim=True), min=1e-16)) for x in (a, b))
+    return (a * b).sum(dim)
+
+
 def _dropped(op: Asked, x: Any, *, p: float = 0.5, training: bool = True) -> Any:
     op(x, p, training)  # refuses what it refuses
     draws = np.random.default_rng(BY_NAME["functional.dropout"].seed).random(tuple(x.shape))
@@ -354,6 +368,24 @@ DIFFERENCES = (
         "PyTorch squares before it subtracts the mean: NaN where only that overflows",
     ),
     Difference(
+        ("functional.group_norm",),
+        lambda xs, params: (
+            len({x.dtype for x in xs}) == 1
+            and (xs[0].numel() == 0 < xs[0].shape[0] or not bool((abs(xs[0] * 1.0) < 1e100).all()))
+        ),
+        _grouped,
+        "the same; and of no values PyTorch's gradient of the weight is NaN",
+    ),
+    Difference(
+        ("functional.cosine_similarity",),
+        lambda xs, params: any(
+            x.is_floating_point() and not bool(((x * x).sum(params.get("dim", 1), keepdim=True) >= 1e-16).all())
+            for x in xs
+        ),
+        _cosine,
+        "PyTorch's slope of a vector whose norm is below eps is that of one whose norm is not",
+    ),
+    Difference(
         ("functional.embedding",),
         lambda xs, params: xs[0].shape[-1] == 0 or params["input"].size == 0,
         lambda _op, weight, input: _one_hot(input, weight) @ weight,
@@ -396,6 +428,7 @@ STRICTER = {
     **dict.fromkeys(("index_put", "index_add"), "PyTorch looks at dtypes and at alpha only where it writes an element"),
     "functional.linear": "PyTorch multiplies bools for some shapes and not for others",
     **dict.fromkeys(("functional.conv1d", "functional.conv2d"), "PyTorch convolves integers, here floats alone"),
+    "functional.avg_pool2d": "PyTorch takes means of integers, rounded, here floats alone",
     "lerp": "PyTorch promotes a weight of no dimensions, and looks at no dtype where there is no element",
     "functional.scaled_dot_product_attention": "the formula, in PyTorch's ops, takes integers as query and key",
     **dict.fromkeys(

@@ -199,6 +199,32 @@ def test_layer_norm_of_one_huge_number_is_0() -> None:
     assert (smolgrad.functional.layer_norm(smolgrad.tensor(x), (1,)).data == 0).all()  # x - mean(x) is
 
 
+def test_group_norm_of_no_values_has_no_gradient_of_its_weight() -> None:
+    def gradient(module: Any, functional: Any) -> float:
+        weight = module.tensor([1.0], requires_grad=True)
+        functional.group_norm(module.zeros(1, 1, 0), 1, weight).sum().backward()
+        return float(weight.grad)
+
+    assert math.isnan(gradient(torch, torch.nn.functional))
+    assert gradient(smolgrad, smolgrad.functional) == 0  # a sum of nothing
+
+
+def test_group_norm_subtracts_the_mean_before_it_squares() -> None:
+    x = np.full((1, 1, 2), 1e300)
+    assert torch.nn.functional.group_norm(torch.tensor(x), 1).isnan().all()
+    assert (smolgrad.functional.group_norm(smolgrad.tensor(x), 1).data == 0).all()
+
+
+def test_the_slope_of_cosine_similarity_below_eps() -> None:
+    def slope(module: Any, functional: Any) -> float:
+        x = module.tensor([6e-9, 0.0], dtype=module.float64, requires_grad=True)
+        functional.cosine_similarity(x, module.tensor([1.0, 0.0], dtype=module.float64), 0).backward()
+        return float(x.grad[0])
+
+    assert slope(torch, torch.nn.functional) == pytest.approx(4e7)
+    assert slope(smolgrad, smolgrad.functional) == pytest.approx(1e8)  # it is x[0] / eps there
+
+
 def test_embedding_of_nothing_can_be_differentiated_twice() -> None:
     rows = np.zeros((0,), np.int64)
 
@@ -274,6 +300,9 @@ def test_what_is_refused_here_alone() -> None:
     assert torch.nn.functional.conv1d(*map(torch.tensor, integers)).dtype == torch.int8
     with pytest.raises(RuntimeError, match="needs a floating dtype"):
         smolgrad.functional.conv1d(*map(smolgrad.tensor, integers))
+    assert torch.nn.functional.avg_pool2d(torch.ones((1, 2, 2), dtype=torch.int64), 2).dtype == torch.int64
+    with pytest.raises(NotImplementedError, match="needs a floating dtype"):
+        smolgrad.functional.avg_pool2d(smolgrad.ones((1, 2, 2), dtype="int64"), 2)
     nothing = np.zeros((2, 1, 0), "int8")
     assert torch.nn.functional.batch_norm(torch.tensor(nothing), None, None, training=True).dtype == torch.int8
     with pytest.raises(NotImplementedError, match="needs a floating dtype"):
@@ -294,7 +323,7 @@ def test_what_is_refused_here_alone() -> None:
     assert torch.index_add(*as_torch, alpha=-0.5).dtype == torch.uint8
     with pytest.raises(RuntimeError, match=r"alpha -0.5 is out of range for uint8"):
         smolgrad.index_add(smolgrad.tensor(few[0]), *few[1:], alpha=-0.5)
-    functional = "batch_norm conv1d conv2d dropout linear log_softmax scaled_dot_product_attention softmax"
+    functional = "avg_pool2d batch_norm conv1d conv2d dropout linear log_softmax scaled_dot_product_attention softmax"
     assert sorted(STRICTER) == [
         "bmm",
         "einsum",
@@ -401,6 +430,8 @@ def test_every_row_has_a_test_here() -> None:
         "pow",
         "functional.dropout",
         "functional.layer_norm",
+        "functional.group_norm",
+        "functional.cosine_similarity",
         "functional.embedding",
         "functional.binary_cross_entropy",
         "functional.elu",
