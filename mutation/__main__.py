@@ -130,8 +130,8 @@ def _told(verdicts: list[Verdict], seconds: float) -> int:
     equivalent = len(verdicts) - len(dead) - len(survivors)
     share = len(dead) / max(1, len(verdicts) - equivalent)
     console.print(
-        f"{len(dead)} of {len(verdicts)} mutants dead, {equivalent} equivalents, {len(survivors)} survivors: "
-        f"{share:.1%} of those that are not equivalent, {seconds:.0f} s"
+        f"{len(dead)} of {len(verdicts)} mutants dead, {equivalent} equivalents, {len(survivors)} survivors, "
+        f"{seconds:.0f} s\nof those that are not equivalent {share:.1%} are dead"
     )
     return int(bool(survivors or wrong))
 
