@@ -63,14 +63,14 @@ def sample(files: Iterable[str], size: int, seed: int) -> list[Mutant]:
         key=lambda place: _rank(seed, place.file, place.text, place.column),
     )
     firsts = {place.file: place for place in reversed(in_order)}  # the last that is written is the first
-    chosen: list[Mutant] = []
+    chosen: dict[tuple[str, ...], Mutant] = {}
     for place in dict.fromkeys((*firsts.values(), *in_order)):
         if len(chosen) >= size:
             break
         mutant = _mutant(place, seed)
         if mutant:
-            chosen.append(mutant)
-    return sorted(chosen, key=lambda mutant: (mutant.file, mutant.line))
+            chosen.setdefault(mutant.key, mutant)
+    return sorted(chosen.values(), key=lambda mutant: (mutant.file, mutant.line))
 
 
 def places(file: str) -> Iterator[Place]:

@@ -131,7 +131,9 @@ def _settle(pipe: Connection, copy: Path, limit: float, task: Callable[[], Any])
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
     sys.stdout, sys.stderr = io.TextIOWrapper(io.FileIO(1, "w")), io.TextIOWrapper(io.FileIO(2, "w"))
-    pipe.send(task())
+    found = task()
+    sys.stdout.flush()
+    pipe.send(found)
     os._exit(0)
 
 

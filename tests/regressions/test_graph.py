@@ -199,6 +199,17 @@ def test_with_graphviz_the_command_draws(tmp_path, monkeypatch, capsys):
     assert (drawn.count("fillcolor=lightblue"), drawn.count("fillcolor=lightgray")) == (2, 1)  # w and b, x
 
 
+def test_columns_of_a_summary_are_as_wide_as_their_widest():
+    # Each column the narrowest at times, so that no other's width will do.
+    model = nn.Sequential(nn.Linear(1000, 1000), nn.Flatten())
+    assert graph.summary(model, smolgrad.zeros(1, 1000)).splitlines() == [
+        "layer         output     parameters  bytes saved",
+        "Sequential    (1, 1000)   1,001,000        4,000",
+        "  0: Linear   (1, 1000)   1,001,000        4,000",
+        "  1: Flatten  (1, 1000)           0            0",
+    ]
+
+
 def test_where_graphviz_fails_the_command_does_too(tmp_path, monkeypatch):
     dot = tmp_path / "dot"
     dot.write_text("#!/bin/sh\nexit 3\n")

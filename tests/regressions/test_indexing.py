@@ -266,9 +266,18 @@ def test_picks_in_a_graph_of_tensors_can_be_differentiated_again(where):
 
 @given(data=st.data())
 def test_places_that_are_counted_flat_are_numpys(data):
-    # Above _FEW values places are found by counting, in three ways; the suite's arrays are smaller.
     shape = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=3).map(tuple))
-    index = indexing._parts("getitem", data.draw(indices(shape)))
+    _assert_counted_flat_as_numpy(shape, data.draw(indices(shape)))
+
+
+@pytest.mark.parametrize("index", [*INDICES, pytest.param((ROW, [0, 2]), id="a mask and rows, which are two arrays")])
+def test_places_of_every_kind_are_counted_flat(index):
+    _assert_counted_flat_as_numpy(CUBE, index)
+
+
+def _assert_counted_flat_as_numpy(shape, index):
+    # Above _FEW values places are found by counting, in three ways; the suite's arrays are smaller.
+    index = indexing._parts("getitem", index)
     found, want = np.zeros(shape), np.zeros(shape)
     values = np.arange(1.0, 1 + want[index].size).reshape(want[index].shape)
     with patch.object(indexing, "_FEW", -1):

@@ -432,6 +432,17 @@ def test_looks_and_values_are_pytorchs(row):
     np.testing.assert_allclose(y.detach().numpy(), theirs(torch.tensor(x)).detach().numpy(), atol=1e-6)
 
 
+def test_attention_drops_in_training_alone():
+    x = np.random.default_rng(0).normal(size=(3, 2, 4)).astype("float32")
+    made, theirs = nn.MultiheadAttention(4, 2, 0.5).eval(), torch.nn.MultiheadAttention(4, 2, 0.5).eval()
+    theirs.load_state_dict({name: torch.from_numpy(p.numpy()) for name, p in made.state_dict().items()})
+    y, _ = made(*[smolgrad.tensor(x)] * 3, need_weights=False)
+    want, _ = theirs(*[torch.tensor(x)] * 3, need_weights=False)
+    np.testing.assert_allclose(y.detach().numpy(), want.detach().numpy(), atol=1e-6)
+    again, _ = made.train()(*[smolgrad.tensor(x)] * 3, need_weights=False)
+    assert (again.data != y.data).any()
+
+
 def test_a_model_looks_like_pytorchs():
     build = lambda nn: nn.Sequential(OrderedDict(a=nn.Linear(2, 3), b=nn.Sequential(nn.Tanh(), nn.Sequential())))  # noqa: E731
     assert repr(build(nn)) == repr(build(torch.nn))

@@ -54,6 +54,7 @@ REFUSALS = [
     (lambda: smolgrad.clamp(M, "a"), TypeError, r"clamp\(\): a bound must be a number, got str"),
     # axes
     (lambda: M.sum(2), IndexError, r"sum\(\): dim 2 is out of range; with 2 dimensions it goes from -2 to 1"),
+    (lambda: M.sum(tensor([1], int)), TypeError, r"sum\(\): dim must be an integer, got"),
     (lambda: M.mean(-3), IndexError, r"mean\(\): dim -3 is out of range"),
     (lambda: M.sum((0, 2)), IndexError, r"sum\(\): dim 2 is out of range"),
     (lambda: M.amax((0, -2)), RuntimeError, r"amax\(\): dim 0 is named twice in \(0, -2\)"),
@@ -280,6 +281,10 @@ def test_an_option_of_pytorchs_that_is_not_offered_is_refused_by_name_and_none_i
     with pytest.raises(TypeError, match=rf"{op.__name__}\(\): got an unexpected argument 'colour'"):
         op(*inputs, colour=1)
     assert op(*inputs, **{name: None}) is not None
+
+
+def test_a_0d_tensor_of_an_integer_is_an_integer():
+    np.testing.assert_array_equal(M.sum(tensor(1, int)).data, M.sum(1).data)
 
 
 def test_options_that_are_off_are_no_options():

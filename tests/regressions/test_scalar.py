@@ -277,3 +277,9 @@ def test_widths_of_inputs_are_checked(network, width):
 def test_a_module_says_what_is_missing():
     with pytest.raises(NotImplementedError, match=r"Module defines no parameters\(\)"):
         scalar.Module().zero_grad()
+
+
+def test_a_neuron_weighs_its_inputs():
+    neuron = Neuron(3)
+    x = [2.0, -3.0, 0.5]
+    assert neuron(x).data == pytest.approx(math.tanh(sum(w.data * xi for w, xi in zip(neuron.w, x, strict=True))))

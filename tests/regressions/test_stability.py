@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import smolgrad
 from smolgrad import functional as F
@@ -29,6 +30,25 @@ def test_far_from_zero_slopes_are_finite_and_right(f, slopes, dtype):
     y.backward(tensor(w, dtype))
     assert np.isfinite(y.data).all()
     np.testing.assert_array_equal(x.grad.data, np.array(w) * slopes)
+
+
+@pytest.mark.parametrize("exponent", [0.5, -0.5])
+def test_half_powers_are_roots_at_the_ends_too(exponent):
+    x = np.array([-0.0, 0.0, -np.inf, np.inf])
+    found, want = (tensor(x) ** exponent).data, (torch.tensor(x) ** exponent).numpy()
+    np.testing.assert_array_equal(found, want)
+    numbers = ~np.isnan(want)  # a NaN has no sign
+    np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(want[numbers]))
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.0, 0.0), (1e-170, -1e-170)])
+def test_the_slopes_of_an_angle_whose_squares_vanish_are_pytorchs(a, b):
+    found = []
+    for library, tensor_of in ((smolgrad, tensor), (torch, lambda x: torch.tensor(x, dtype=torch.float64))):
+        x, y = (tensor_of(value).requires_grad_() for value in (a, b))
+        library.atan2(x, y).backward()
+        found.append([x.grad.item(), y.grad.item()])
+    assert found[0] == found[1] == [0, 0]
 
 
 @pytest.mark.parametrize(("a", "b"), [(2.0**60, 1.0), (1.0, -(2.0**60)), (0.1, 0.7)])

@@ -28,7 +28,7 @@ SETTINGS = {
 # PyTorch's default for nesterov is refused with anything but a momentum and no dampening, so it is drawn apart.
 _RATES = {"lr": st.sampled_from([0.01, 0.1, 0.001]), "weight_decay": st.sampled_from([0.0, 0.1, 0.01])}
 _PLAIN = st.fixed_dictionaries(
-    _RATES | {"momentum": st.sampled_from([0.0, 0.9, 0.5]), "dampening": st.sampled_from([0.0, 0.5])}
+    _RATES | {"momentum": st.sampled_from([0.0, 0.9, 0.5]), "dampening": st.sampled_from([0.0, 0.5, -0.5])}
 )
 _NESTEROV = st.fixed_dictionaries(_RATES | {"momentum": st.sampled_from([0.9, 0.5]), "nesterov": st.just(True)})
 # Half and more of 1 - beta1 is where PyTorch's lerp changes its formula: 0.5, 0.3 and 0 are beyond.
