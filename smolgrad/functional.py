@@ -329,6 +329,8 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
         )
     if value is not None:
         raise RuntimeError(f"pad(): mode {mode!r} takes no value, got {value!r}")
+    if mode != "circular":
+        refuse_bool("pad", x, error=NotImplementedError)
     if mode == "circular":  # what is cut off does not come back at the other end
         x, pairs = _pad(x, widths=cut, value=0), tuple((max(before, 0), max(after, 0)) for before, after in pairs)
     source, most = _PADDING[mode]

@@ -411,6 +411,8 @@ def clamp(input: Any, min: Any = None, max: Any = None, **options: Any) -> Any:
 
 def _between_tensors(x: Any, low: Any, high: Any) -> Any:
     dtype = result_type(*(t for t in (x, low, high) if t is not None))
+    if dtype == np.bool_ and low is not None and high is not None:
+        refuse_bool("clamp", x, error=NotImplementedError)
     x, low, high = (t if t is None else cast(tensor("clamp", t), dtype) for t in (x, low, high))
     values = [t._data if isinstance(t, Node) else t for t in (x, low, high)]
     broadcast_shape("clamp", *(v.shape for v in values if v is not None))
@@ -418,7 +420,7 @@ def _between_tensors(x: Any, low: Any, high: Any) -> Any:
     v, least, most = values
     y = np.clip(v, least, most)
     if high is not None:
-        y = where(v > most if low is None else (v > most) | (most < least), high, y)
+        y = where(v > most if low is None else (v > most) | ((most < least) & (v == v)), high, y)
     if low is not None:
         y = where(v < least if high is None else (v < least) & (least <= most), low, y)
     return where(_within(v, least, most), x, y)

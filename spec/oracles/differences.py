@@ -6,6 +6,7 @@ for each row, that PyTorch still differs and that ours is what the reason says.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 
 from ..ops import BY_NAME
+from ..ops.elementwise import between_bounds
 from ..program import Backward, Call, Grad, Leaf, Run, Step, Write
 
 Asked = Callable[..., Any]
@@ -53,7 +55,7 @@ def _products(line: Any) -> list[Any]:
     return list(accumulate(line.unbind(0), torch.mul))
 
 
-def _multiplied(op: Asked, x: Any, *, dim: int | None, keepdim: bool) -> Any:
+def _multiplied(op: Asked, x: Any, *, dim: int | None, keepdim: bool = False) -> Any:
     if not (x.is_floating_point() and _far(x) and x.numel()):
         y = op(x) if dim is None else op(x, dim)
     else:
@@ -182,7 +184,8 @@ def _grouped(_op: Asked, x: Any, *affine: Any, num_groups: int, eps: float = 1e-
 
 def _cosine(op: Asked, a: Any, b: Any, *, dim: int = 1) -> Any:
     op(a, b, dim)  # refuses what it refuses
-    a, b = (x / torch.sqrt(torch.clamp((x * x).sum(dim, keepdim=True), min=1e-16)) for x in (a, b))
+    pair = torch.broadcast_tensors(a, b)
+    a, b = (x / torch.sqrt(torch.clamp((x * x).sum(dim, keepdim=True), min=1e-16)) for x in pair)
     return (a * b).sum(dim)
 
 
@@ -212,14 +215,29 @@ def _in_vectors(op: Asked, x: Any, **params: Any) -> Any:
     return op(x.reshape(-1).repeat(32), **params)[: x.numel()].reshape(x.shape)
 
 
+def _held(op: Asked, *xs: Any, which: str) -> Any:
+    x, low, *_ = xs = torch.broadcast_tensors(*xs)
+    y = between_bounds(op, xs, {"which": which})
+    if which == "both":
+        y = torch.where((x < low) & (low == xs[2]), low, y)
+    return torch.where(x != x, x.detach(), y)
+
+
 _REDUCTIONS = ("sum", "nansum", "mean", "amax", "amin", "var", "std", "norm", "count_nonzero", "logsumexp")
 
 DIFFERENCES = (
     Difference(
         ("Tensor.clamp",),
-        lambda xs, params: len(xs) == 3,
-        lambda op, x, low, high, **_: torch.where((x < low) & (low == high), low, op(x, low, high)),
-        "where the bounds are equal, and the input below, neither has a slope in PyTorch; here the lower one has",
+        lambda xs, params: len({x.dtype for x in xs}) == 1,
+        _held,
+        "PyTorch refuses to sweep some shapes of three tensors; it gives no slope to bounds that are equal, and one to a "
+        "bound at a NaN",
+    ),
+    Difference(
+        ("addmm",),
+        lambda xs, params: params.get("alpha", 1) != 1 and any(bool(((x != 0) & (abs(x) < 1e-300)).any()) for x in xs),
+        lambda _op, x, a, b, *, beta=1, alpha=1: beta * x + alpha * (a @ b),
+        "PyTorch scales a matrix before it multiplies: what is subnormal may become 0",
     ),
     Difference(
         ("floor_divide",),
@@ -266,7 +284,7 @@ DIFFERENCES = (
     ),
     Difference(
         ("prod",),
-        lambda xs, params: "keepdim" in params and (params["dim"] is None or _far(xs[0])),
+        lambda xs, params: "dim" in params and (params["dim"] is None or _far(xs[0])),
         _multiplied,
         "dim=None is every axis; and slopes are products of the others, where PyTorch divides by the element",
     ),
@@ -423,7 +441,9 @@ DIFFERENCES = (
 
 # Calls that are refused here and not in PyTorch.
 STRICTER = {
-    **dict.fromkeys(("matmul", "bmm", "mv"), "PyTorch does not look at dtypes where there is nothing to multiply"),
+    **dict.fromkeys(
+        ("matmul", "bmm", "mv", "tensordot"), "PyTorch does not look at dtypes where there is nothing to multiply"
+    ),
     "einsum": "PyTorch looks at dtypes only where it multiplies matrices",
     **dict.fromkeys(("index_put", "index_add"), "PyTorch looks at dtypes and at alpha only where it writes an element"),
     "functional.linear": "PyTorch multiplies bools for some shapes and not for others",
@@ -450,7 +470,9 @@ LACKING = {
 
 def difference(name: str, inputs: Sequence[Any], params: dict[str, Any]) -> Difference | None:
     """The row, if there is one, by which the oracle answers a call of the op ``name``."""
-    return next((row for row in DIFFERENCES if name in row.ops and row.when(inputs, params)), None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # advice to users, of what a row asks PyTorch
+        return next((row for row in DIFFERENCES if name in row.ops and row.when(inputs, params)), None)
 
 
 # --- programs ---------------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def _off(name: str, xs: list[np.ndarray], got: np.ndarray) -> Iterator[Worst]:
                 continue
             if isinstance(want, mpmath.mpc) or not mpmath.isfinite(want):  # outside of the domain
                 continue
-            if abs(want) > limits.max:
+            if abs(want) > limits.max * (1 + mpmath.mpf(float(limits.eps)) / 4):  # and not rounded to the largest
                 off = 0.0 if np.isinf(y) and (y > 0) == (want > 0) else np.inf
             else:
                 largest = max(map(abs, (float(want), *(at if name in SUMS else ()))))

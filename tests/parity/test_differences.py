@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -333,6 +334,7 @@ def test_what_is_refused_here_alone() -> None:
         "lerp",
         "matmul",
         "mv",
+        "tensordot",
     ]
 
 
@@ -344,6 +346,30 @@ def test_floor_divide_is_flat() -> None:
     smolgrad.floor_divide(y, 2.0).backward()
     assert y.grad is not None
     assert y.grad.item() == 0
+
+
+def test_addmm_scales_the_product() -> None:
+    x, a, b = np.zeros((1, 1)), np.array([[0.0, 5e-324]]), np.array([[0.0], [np.inf]])
+    with np.errstate(all="ignore"):
+        assert smolgrad.addmm(*map(smolgrad.tensor, (x, a, b)), alpha=0.5).item() == np.inf
+    assert torch.addmm(*map(torch.tensor, (x, a, b)), alpha=0.5).isnan().all()
+
+
+def test_clamp_broadcasts_three_tensors() -> None:
+    shapes = [shape for shape in itertools.product([(), (1,), (2,)], repeat=3) if clamped(torch, shape) is None]
+    assert shapes
+    for shape in shapes:
+        assert clamped(smolgrad, shape) == np.broadcast_shapes(*shape)
+
+
+def clamped(m: Any, shapes: Any) -> tuple[int, ...] | None:
+    """The shape of a clamp between tensors of ``shapes``, swept; None where it is refused."""
+    try:
+        y = m.clamp(*(m.ones(shape, requires_grad=True) for shape in shapes))
+        y.sum().backward()
+    except RuntimeError:
+        return None
+    return tuple(y.shape)
 
 
 def test_equal_bounds_have_the_slope_of_one() -> None:
@@ -419,6 +445,7 @@ def test_every_row_has_a_test_here() -> None:
         "chunk",
         "unbind",
         "getitem",
+        "addmm",
         "floor_divide",
         "Tensor.clamp",
         "setitem",
