@@ -77,6 +77,9 @@ class Source:
             self._text = "t"
         self._statements.append(f"{self._text}[{self._literal(index)}] = {self._literal(value)}")
 
+    def __truediv__(self, divisor: Any) -> Source:
+        return self._then(f"{self._text} / {self._literal(divisor)}")
+
     def __pow__(self, exponent: Any) -> Source:
         return self._then(f"{self._text} ** {self._literal(exponent)}")
 
@@ -126,12 +129,14 @@ def _known_to_differ(case: Case, module: str) -> list[str]:
 
 def _outputs_with_gradient(case: Case) -> list[str]:
     """What the outputs that the case has cotangents for are called; none where the call itself fails."""
+    engine = case.engine
     try:
-        outputs = case.outputs()
+        with engine.no_grad(), np.errstate(all="ignore"):
+            made = engine.call(case.spec, [engine.constant(array) for array in case.arrays], case.params)
     except REFUSALS:  # the program shows it
         return []
-    names = ["y"] if len(outputs) == 1 else [f"y[{i}]" for i in range(len(outputs))]
-    found = [name for name, y in zip(names, outputs, strict=True) if y.dtype.kind == "f"]
+    named = {f"y[{i}]": y for i, y in enumerate(made)} if isinstance(made, tuple) else {"y": made}
+    found = [name for name, y in named.items() if engine.array(y).dtype.kind == "f"]
     differentiable = any(array.dtype.kind == "f" for array in case.arrays)
     return found if differentiable and len(found) == len(case.cotangents) else []
 

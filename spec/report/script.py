@@ -65,14 +65,15 @@ class _Scribe:
             found = self.engine.call(spec, [x.tensor for x in inputs], params)
         finally:
             written = [x for x in inputs if x.tensor is found]
-            many = len(found) if isinstance(found, tuple) else 1
-            names = [] if written or found is None else self._names(many)
+            several = isinstance(found, tuple)
+            made = list(found) if several else [] if written or found is None else [found]
+            names = self._names(len(made))
             if names or not text.isidentifier():  # what an assignment to a place leaves is but a name
-                self._say(f"{', '.join(names)} = {text}" if names else text)
+                self._say(f"{', '.join(names)}{',' * several} = {text}" if names else text)
         if written:
             return written[0]
-        made = [_Named(y, name) for y, name in zip(found if many > 1 else [found], names, strict=True)]
-        return tuple(made) if many > 1 else made[0]
+        named = tuple(_Named(y, name) for y, name in zip(made, names, strict=True))
+        return named if several else named[0]
 
     def array(self, x: Any) -> np.ndarray:
         return self.engine.array(x.tensor if isinstance(x, _Named) else x)
