@@ -420,7 +420,7 @@ def _between_tensors(x: Any, low: Any, high: Any) -> Any:
     v, least, most = values
     y = np.clip(v, least, most)
     if high is not None:
-        y = where(v > most if low is None else (v > most) | ((most < least) & (v == v)), high, y)
+        y = where(v > most if low is None else ((v > most) & (least == least)) | ((most < least) & (v == v)), high, y)
     if low is not None:
         y = where(v < least if high is None else (v < least) & (least <= most), low, y)
     return where(_within(v, least, most), x, y)

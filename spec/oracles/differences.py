@@ -215,12 +215,18 @@ def _in_vectors(op: Asked, x: Any, **params: Any) -> Any:
     return op(x.reshape(-1).repeat(32), **params)[: x.numel()].reshape(x.shape)
 
 
+def _rooted(_op: Asked, x: Any, *weight: Any, normalized_shape: Any, eps: float | None = None) -> Any:
+    lanes = tuple(range(-len(normalized_shape), 0))
+    y = x / torch.sqrt((x * x).mean(lanes, keepdim=True) + (torch.finfo(x.dtype).eps if eps is None else eps))
+    return y * weight[0] if weight else y
+
+
 def _held(op: Asked, *xs: Any, which: str) -> Any:
     x, low, *_ = xs = torch.broadcast_tensors(*xs)
     y = between_bounds(op, xs, {"which": which})
     if which == "both":
         y = torch.where((x < low) & (low == xs[2]), low, y)
-    return torch.where(x != x, x.detach(), y)
+    return torch.where(y != y, y.detach(), y)
 
 
 _REDUCTIONS = ("sum", "nansum", "mean", "amax", "amin", "var", "std", "norm", "count_nonzero", "logsumexp")
@@ -230,8 +236,7 @@ DIFFERENCES = (
         ("Tensor.clamp",),
         lambda xs, params: len({x.dtype for x in xs}) == 1,
         _held,
-        "PyTorch refuses to sweep some shapes of three tensors; it gives no slope to bounds that are equal, and one to a "
-        "bound at a NaN",
+        "PyTorch sweeps not all shapes of three tensors, gives none to equal bounds, and one to a bound at NaN",
     ),
     Difference(
         ("addmm",),
@@ -284,7 +289,7 @@ DIFFERENCES = (
     ),
     Difference(
         ("prod",),
-        lambda xs, params: "dim" in params and (params["dim"] is None or _far(xs[0])),
+        lambda xs, params: "dim" in params and (params["dim"] is None or (xs[0].is_floating_point() and _far(xs[0]))),
         _multiplied,
         "dim=None is every axis; and slopes are products of the others, where PyTorch divides by the element",
     ),
@@ -296,8 +301,8 @@ DIFFERENCES = (
     ),
     Difference(
         ("median",),
-        lambda xs, params: params.get("dim", 0) is None and "keepdim" in params,
-        lambda op, x, dim, keepdim: op(x).reshape((1,) * x.ndim if keepdim else ()),
+        lambda xs, params: params.get("dim", 0) is None,
+        lambda op, x, dim, keepdim=False: op(x).reshape((1,) * x.ndim if keepdim else ()),
         "dim=None is the median of everything",
     ),
     Difference(
@@ -402,6 +407,12 @@ DIFFERENCES = (
         ),
         _cosine,
         "PyTorch's slope of a vector whose norm is below eps is that of one whose norm is not",
+    ),
+    Difference(
+        ("functional.rms_norm",),
+        lambda xs, params: xs[0].dtype == torch.float64 and not bool((abs(xs[0]) < 1e100).all()),
+        _rooted,
+        "PyTorch cubes the root of the mean square: its slope is off where only that overflows",
     ),
     Difference(
         ("functional.embedding",),

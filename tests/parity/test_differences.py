@@ -194,6 +194,17 @@ def test_the_mixed_second_derivative_of_a_power_at_exponent_0() -> None:
     assert mixed(smolgrad, smolgrad.grad) == 0.25  # d/db (b a^(b-1)) at a = 4, b = 0
 
 
+def test_rms_norm_of_huge_numbers_has_its_slope() -> None:
+    # x / |x| is flat; only eps, which is nothing beside x², keeps it from being exactly that.
+    def slope(m: Any, function: Any) -> float:
+        x = m.tensor([0.0, 2.0**500], dtype=m.float64, requires_grad=True)
+        function.rms_norm(x, (2,), m.tensor([0.0, 2.0**500], dtype=m.float64))[1].backward()
+        return float(x.grad[1])
+
+    assert abs(slope(smolgrad, smolgrad.functional)) < 1e-12
+    assert abs(slope(torch, torch.nn.functional)) > 1
+
+
 def test_layer_norm_of_one_huge_number_is_0() -> None:
     x = np.array([1e300])
     assert torch.nn.functional.layer_norm(torch.tensor(x), (1,)).isnan().all()
@@ -457,6 +468,7 @@ def test_every_row_has_a_test_here() -> None:
         "pow",
         "functional.dropout",
         "functional.layer_norm",
+        "functional.rms_norm",
         "functional.group_norm",
         "functional.cosine_similarity",
         "functional.embedding",
