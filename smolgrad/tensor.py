@@ -253,11 +253,14 @@ class Tensor(Node):
         return self
 
     def _refuse_read_only(self, op: str) -> None:
-        if not self._data.flags.writeable:
+        if self._data.flags.writeable:
+            return
+        if self._data.size:
             raise RuntimeError(
                 f"{op}(): this tensor is not written in place: its memory is read-only, or elements share it (expand); "
                 "write to a clone()"
             )
+        self._data = self._data.copy()  # of nothing, of which nothing can be shared
 
     def _refuse_write(self, op: str) -> None:
         if self._requires_grad and self.is_leaf:

@@ -534,3 +534,10 @@ def test_an_expansion_that_stretches_nothing_is_written_in_place():
     x = smolgrad.tensor([1.0, 2.0])
     x.expand(1, 2).add_(1)
     np.testing.assert_array_equal(x.data, [2.0, 3.0])
+
+
+def test_what_has_no_elements_is_written_though_it_was_expanded():
+    x = tensor([0.0]).expand(0)
+    assert x.mul_(2.0).shape == (0,)
+    x[...] = 1.0
+    assert x.add_(leaf(np.zeros(0))).requires_grad
