@@ -252,8 +252,8 @@ _TAKE: dict[type, Any] = {
 
 
 def _may_share_memory(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether a write to one may be one to the other; of empty arrays it cannot be told."""
-    return bool(np.may_share_memory(a, b)) or not (a.size or b.size)
+    """Whether a write to one may be one to the other; of an empty array it cannot be told."""
+    return bool(np.may_share_memory(a, b)) or not (a.size and b.size)
 
 
 # --- how near two engines must come -----------------------------------------------------------------------------------

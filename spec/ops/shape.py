@@ -40,8 +40,8 @@ def reshapes(draw: Any) -> Call:
 
 
 def in_c_order(op: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
-    """``op(x.roll(0), shape)``: of a copy in C order, which can be viewed in every shape."""
-    return op(inputs[0].roll(0), *params.values())
+    """``op(x.roll(0), shape).clone()``: of a copy in C order, which can be viewed in every shape, and no view of it."""
+    return op(inputs[0].roll(0), *params.values()).clone()
 
 
 @st.composite
