@@ -230,8 +230,8 @@ DIFFERENCES = (
         ("Tensor.clamp",),
         lambda xs, params: len({x.dtype for x in xs}) == 1,
         _held,
-        "PyTorch refuses to sweep some shapes of three tensors; it gives no slope to bounds that are equal, and one to a "
-        "bound at a NaN",
+        "PyTorch refuses to sweep some shapes of three tensors; it gives no slope to bounds that are equal, and one to "
+        "a bound at a NaN",
     ),
     Difference(
         ("addmm",),
