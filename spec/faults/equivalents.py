@@ -25,6 +25,15 @@ EQUIVALENTS = (
         Equivalent(UNBROADCAST, op, "accumulate", "what is added has the shape of its places: nothing is stretched")
         for op in ("scatter_add", "index_add")
     ),
+    *(
+        Equivalent(UNBROADCAST, op, "where", "the mask is made in the shape of the input: nothing is stretched")
+        for op in ("tril", "triu")
+    ),
+    *(
+        Equivalent(("last_write_wins",), op, "getitem", "a slice names no place twice")
+        for op in ("split", "chunk", "unbind")
+    ),
+    Equivalent(("last_write_wins",), "masked_select", "getitem", "a mask names no place twice"),
     Equivalent(UNBROADCAST, "functional.leaky_relu", "mul", "an element and its slope: nothing is stretched"),
     Equivalent(UNBROADCAST, "functional.hardtanh", "where", "an element and its bound: nothing is stretched"),
     Equivalent(("swapped",), "Tensor.__pow__", "pow", "an exponent that is a number has no gradient to take the place"),

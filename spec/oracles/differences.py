@@ -221,6 +221,12 @@ def _rooted(_op: Asked, x: Any, *weight: Any, normalized_shape: Any, eps: float 
     return y * weight[0] if weight else y
 
 
+def _by_element(op: Asked, *xs: Any) -> Any:
+    xs = torch.broadcast_tensors(*xs)
+    pairs = zip(*(x.reshape(-1) for x in xs), strict=True)
+    return torch.stack([op(*pair) for pair in pairs]).reshape(xs[0].shape) if xs[0].numel() else op(*xs)
+
+
 def _held(op: Asked, *xs: Any, which: str) -> Any:
     x, low, *_ = xs = torch.broadcast_tensors(*xs)
     y = between_bounds(op, xs, {"which": which})
@@ -236,12 +242,19 @@ DIFFERENCES = (
         ("Tensor.clamp",),
         lambda xs, params: len({x.dtype for x in xs}) == 1,
         _held,
-        "PyTorch sweeps not all shapes of three tensors, gives none to equal bounds, and one to a bound at NaN",
+        "PyTorch refuses to sweep some shapes of three tensors; it gives no slope to bounds that are equal, and one to "
+        "a bound at a NaN",
+    ),
+    Difference(
+        ("fmod", "remainder"),
+        lambda xs, params: xs[0].is_floating_point() and bool((abs(xs[0].double() / xs[1].double()) > 2.0**52).any()),
+        _by_element,
+        "PyTorch's vectorised kernel gives NaN where the quotient is beyond the range, its kernel of one element does not",
     ),
     Difference(
         ("addmm",),
         lambda xs, params: params.get("alpha", 1) != 1 and any(bool(((x != 0) & (abs(x) < 1e-300)).any()) for x in xs),
-        lambda _op, x, a, b, *, beta=1, alpha=1: beta * x + alpha * (a @ b),
+        lambda _op, x, a, b, *, beta=1, alpha=1: (beta * x if beta else 0 * x.detach().nan_to_num()) + alpha * (a @ b),
         "PyTorch scales a matrix before it multiplies: what is subnormal may become 0",
     ),
     Difference(

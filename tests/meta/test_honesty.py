@@ -58,7 +58,8 @@ def check_affine(spec: OpSpec) -> None:
             v = data.draw(values.integer_array(array.shape))
             above, at, below = (case.floating_outputs(_moved(case.arrays, i, v * k)) for k in (1, 0, -1))
             for y, z, x in zip(above, at, below, strict=True):
-                rounded = 0.0 if finite_differences.dyadic(z).all() else 1e-12 * (1 + np.abs(z).max())
+                exact = all(finite_differences.dyadic(value).all() for value in (x, y, z))
+                rounded = 0.0 if exact else 1e-12 * (1 + np.abs([x, y, z]).max())
                 if np.abs(y - 2 * z + x).max(initial=0) > rounded:
                     raise Lie(f"{spec.name} is not affine in input {i}")
 

@@ -359,6 +359,14 @@ def test_floor_divide_is_flat() -> None:
     assert y.grad.item() == 0
 
 
+def test_what_is_left_of_a_huge_quotient_is_exact() -> None:
+    a, b = np.full(8, -(2.0**500)), np.full(8, 2.0**-1000)
+    for name in ("fmod", "remainder"):
+        assert getattr(torch, name)(torch.tensor(a), torch.tensor(b)).isnan().any()
+        assert getattr(torch, name)(torch.tensor(a[:1]), torch.tensor(b[:1])) == 0
+        assert (getattr(smolgrad, name)(smolgrad.tensor(a), smolgrad.tensor(b)).data == 0).all()
+
+
 def test_addmm_scales_the_product() -> None:
     x, a, b = np.zeros((1, 1)), np.array([[0.0, 5e-324]]), np.array([[0.0], [np.inf]])
     with np.errstate(all="ignore"):
@@ -457,6 +465,8 @@ def test_every_row_has_a_test_here() -> None:
         "unbind",
         "getitem",
         "addmm",
+        "fmod",
+        "remainder",
         "floor_divide",
         "Tensor.clamp",
         "setitem",
