@@ -34,6 +34,7 @@ EQUIVALENTS = (
         for op in ("split", "chunk", "unbind")
     ),
     Equivalent(("last_write_wins",), "masked_select", "getitem", "a mask names no place twice"),
+    Equivalent(UNBROADCAST, "bmm", "matmul", "both have as many matrices: nothing is stretched"),
     Equivalent(UNBROADCAST, "functional.leaky_relu", "mul", "an element and its slope: nothing is stretched"),
     Equivalent(UNBROADCAST, "functional.hardtanh", "where", "an element and its bound: nothing is stretched"),
     Equivalent(("swapped",), "Tensor.__pow__", "pow", "an exponent that is a number has no gradient to take the place"),
