@@ -249,7 +249,7 @@ DIFFERENCES = (
         ("fmod", "remainder"),
         lambda xs, params: xs[0].is_floating_point() and bool((abs(xs[0].double() / xs[1].double()) > 2.0**52).any()),
         _by_element,
-        "PyTorch's vectorised kernel gives NaN where the quotient is beyond the range, its kernel of one element does not",
+        "PyTorch's vectorised kernel gives NaN where the quotient is beyond the range; that of one element does not",
     ),
     Difference(
         ("addmm",),
