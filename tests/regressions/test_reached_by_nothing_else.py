@@ -106,3 +106,61 @@ def test_what_is_too_deep_is_not_saved(tmp_path: Path) -> None:
         smolgrad.save(tmp_path / "deep.npz", deep)
     smolgrad.save(tmp_path / "number.npz", {"x": np.float64(2.5)})
     assert smolgrad.load(tmp_path / "number.npz") == {"x": 2.5}
+
+
+V, M = smolgrad.tensor([1.0, 2.0]), smolgrad.ones(2, 3)
+NARROW = np.array([0, 1], "int32")
+BOOLS = smolgrad.tensor([True, False])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: functional.one_hot(NARROW), RuntimeError, "must be int64, got int32"),
+        (lambda: functional.avg_pool2d(M, 2), RuntimeError, r"needs \(N, C, H, W\) or \(C, H, W\), got shape \(2, 3\)"),
+        (lambda: functional.binary_cross_entropy(V, V), RuntimeError, r"all elements of input must be in \[0, 1\]"),
+        (
+            lambda: functional.binary_cross_entropy_with_logits(V, V, weight=smolgrad.ones(2, requires_grad=True)),
+            RuntimeError,
+            "has no gradient for weight",
+        ),
+        (lambda: functional.nll_loss(smolgrad.tensor(1.0), smolgrad.tensor(0)), ValueError, "needs a class axis"),
+        (lambda: smolgrad.fmod(BOOLS, BOOLS), NotImplementedError, "not defined for bools"),
+        (lambda: smolgrad.clamp(BOOLS, BOOLS, BOOLS), NotImplementedError, "not defined for bools"),
+        (lambda: smolgrad.take_along_dim(V, NARROW), RuntimeError, "must be int64, got int32"),
+        (lambda: smolgrad.einsum([0], V), NotImplementedError, "give an equation"),
+        (lambda: smolgrad.einsum("i"), ValueError, "needs at least one operand"),
+    ],
+)
+def test_it_is_refused(call, error, match) -> None:
+    with pytest.raises(error, match=match):
+        call()
+
+
+def test_whole_quotients_of_integers_are_towards_0() -> None:
+    for a, b, want in (([-7, 7], [2, -2], [-3, -3]), (np.array([7, 1], "uint8"), np.array([2, 3], "uint8"), [3, 0])):
+        found = smolgrad.div(smolgrad.tensor(a), smolgrad.tensor(b), rounding_mode="trunc")
+        assert found.data.tolist() == want
+
+
+def test_a_number_is_scattered() -> None:
+    found = smolgrad.scatter(smolgrad.zeros(3), 0, np.array([2, 0]), 5.0)
+    assert found.data.tolist() == [5, 0, 5]
+
+
+def test_losses_at_the_ends_of_their_options() -> None:
+    assert functional.smooth_l1_loss(V, 3 * V, beta=0.0).item() == functional.l1_loss(V, 3 * V).item() == 3
+    p = smolgrad.tensor([[0.25, 0.75], [0.5, 0.5]])
+    each = functional.kl_div(smolgrad.log(p), p * 1, reduction="batchmean")
+    assert each.item() == 0
+    assert functional.kl_div(M, M, reduction="batchmean").item() == pytest.approx(-3)
+
+
+def test_einsum_of_many_products_goes_by_a_cheap_path() -> None:
+    a, b, c = (smolgrad.randn(40, 40, dtype="float64") for _ in range(3))
+    for equation, want in (
+        ("ij,jk,kl->il", a.data @ b.data @ c.data),
+        ("ij,kj,kl->li", (a.data @ b.data.T @ c.data).T),
+    ):
+        np.testing.assert_allclose(smolgrad.einsum(equation, a, b, c).data, want, atol=1e-12)
+    assert smolgrad.einsum("ij,jk->ik", [a, b]).shape == (40, 40)
