@@ -78,10 +78,11 @@ def slices(draw: Any, inputs: int = 1, **params: st.SearchStrategy[Any]) -> Call
 @st.composite
 def taken(draw: Any) -> Call:
     """Numbers from either end along an axis, where the others broadcast; or of all elements."""
-    whole = draw(shapes.shapes(min_dims=1))
-    if draw(st.integers(0, 3)) == 3:
-        of = draw(shapes.shapes(max_dims=2, min_side=0))
+    if draw(st.integers(0, 2)) == 2:
+        whole = draw(shapes.shapes(min_side=draw(st.sampled_from([1, 0]))))
+        of = draw(shapes.shapes(max_dims=2, min_side=0)) if 0 not in whole else (0,)
         return Call((whole,), {"places": draw(numbers(int(np.prod(whole)), of)).astype(np.int64), "dim": None})
+    whole = draw(shapes.shapes(min_dims=1))
     dim = draw(shapes.one_axis(len(whole)))
     lane = dim % len(whole)
     shape, of = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,8 @@ SHAPES = {
     "size 0": Condition(lambda case: any(a.size == 0 for a in case.arrays), _always),
     "0-d": Condition(lambda case: any(a.ndim == 0 for a in case.arrays), lambda f: f.takes_0d()),
     "square": Condition(
-        lambda case: any(a.ndim > 1 and a.shape[0] > 1 and len({*a.shape}) == 1 for a in case.arrays), _always
+        lambda case: any(a.ndim > 1 and a.shape[0] > 1 and len({*a.shape}) == 1 for a in case.arrays),
+        lambda f: f.takes_matrices(),
     ),
     "first stretched": Condition(
         lambda case: _is_stretched(case, first=True), lambda f: f.stretches((2, 2), (2, 2, 2))
@@ -109,8 +110,16 @@ def _dim(case: Case) -> Any:
 
 
 def _counted_from_the_end(params: dict[str, Any]) -> bool:
-    named = [value for name, value in params.items() if "dim" in name]  # keepdim is no number
-    return any(type(d) is int and d < 0 for v in named for d in (v if isinstance(v, tuple) else (v,)))
+    return any(d < 0 for name, value in params.items() if "dim" in name for d in _integers(value))
+
+
+def _integers(value: Any) -> Iterator[int]:
+    """The integers in ``value``, in tuples of tuples too; keepdim is none."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _integers(part)
+    elif type(value) is int:
+        yield value
 
 
 AXES = {

@@ -54,11 +54,20 @@ class Function:
         return any(self._outputs(call) is not None for call in changed)
 
     def takes_0d(self) -> bool:
-        """Whether some call is taken with one of its inputs made 0-d."""
+        """Whether some call is taken with one of its inputs made 0-d, one whose lanes need not be spread."""
         return any(
             self._outputs(Call(call.shapes[:i] + ((),) + call.shapes[i + 1 :], call.params)) is not None
             for call in self.calls
-            for i in range(len(call.shapes))
+            for i, domain in enumerate(self.spec.domains(call))
+            if not domain.spread
+        )
+
+    def takes_matrices(self) -> bool:
+        """Whether some call has an input of two dimensions or more, or is taken with all of its inputs so."""
+        return any(
+            max(map(len, call.shapes), default=0) > 1
+            or self._outputs(Call(((2, 2),) * len(call.shapes), call.params)) is not None
+            for call in self.calls
         )
 
     def stretches(self, *shapes: Shape) -> bool:
