@@ -256,7 +256,7 @@ DIFFERENCES = (
     Difference(
         ("addmm",),
         lambda xs, params: params.get("alpha", 1) != 1 and any(bool(((x != 0) & (abs(x) < 1e-300)).any()) for x in xs),
-        lambda _op, x, a, b, *, beta=1, alpha=1: (beta * x if beta else 0 * x.detach().nan_to_num()) + alpha * (a @ b),
+        lambda _op, x, a, b, *, beta=1, alpha=1: (beta * x if beta else 0) + alpha * (a @ b),
         "PyTorch scales a matrix before it multiplies: what is subnormal may become 0",
     ),
     Difference(
