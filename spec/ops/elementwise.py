@@ -104,7 +104,7 @@ def tensor_bounds(draw: Any) -> Call:
     return Call(draw(shapes.broadcastable(2 + (which == "both"))), {"which": which})
 
 
-def between_bounds(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
+def held_between(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
     """``op`` of an input and the bounds that are tensors."""
     names = ("min", "max") if params["which"] == "both" else (params["which"],)
     return op(xs[0], **dict(zip(names, xs[1:], strict=True)))
@@ -216,7 +216,7 @@ SPECS = [
         "Tensor.clamp",
         tensor_bounds(),
         apart=True,
-        written=between_bounds,
+        written=held_between,
         errors=(ErrorInput(((2,), (3,)), {"which": "min"}, RuntimeError, r"do not broadcast"),),
     ),
     OpSpec(

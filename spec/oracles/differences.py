@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from ..ops import BY_NAME
-from ..ops.elementwise import between_bounds
+from ..ops.elementwise import held_between
 from ..program import Backward, Call, Grad, Leaf, Run, Step, Write
 
 Asked = Callable[..., Any]
@@ -229,7 +229,7 @@ def _by_element(op: Asked, *xs: Any) -> Any:
 
 def _held(op: Asked, *xs: Any, which: str) -> Any:
     x, low, *_ = xs = torch.broadcast_tensors(*xs)
-    y = between_bounds(op, xs, {"which": which})
+    y = held_between(op, xs, {"which": which})
     if which == "both":
         y = torch.where((x < low) & (low == xs[2]), low, y)
     return torch.where(y != y, y.detach(), y)

@@ -200,13 +200,16 @@ for _ in range(20):
     save(0)
 usual = (time.perf_counter() - start) / 20
 last, inside = 0, 0
+begun, begins = os.pipe()
 for _ in range(kills):
     child = os.fork()
     if not child:
+        os.write(begins, b".")  # the moments count from here, however long a busy machine takes to come to it
         for n in range(last + 1, last + 10_000):
             save(n)
         os._exit(0)
-    time.sleep(moments.uniform(0, 3 * usual))
+    os.read(begun, 1)
+    time.sleep(moments.uniform(0, 8 * usual))  # the first saves of a new process are slower than usual
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     found = smolgrad.load(path)
@@ -236,7 +239,7 @@ def test_saves_killed_at_drawn_moments_leave_the_old_file_or_the_new(tmp_path, r
     assert script.returncode == 0, script.stderr
     saved, inside = map(int, script.stdout.split())
     print(f"{saved} saves went through, {inside} of {kills} kills came in the middle of one")
-    assert saved  # how many, the load of the machine decides
+    assert saved > kills / 10
     assert inside > kills / 10
 
 
