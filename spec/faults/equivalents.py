@@ -39,6 +39,9 @@ EQUIVALENTS = (
     Equivalent(UNBROADCAST, "functional.hardtanh", "where", "an element and its bound: nothing is stretched"),
     Equivalent(("swapped",), "Tensor.__pow__", "pow", "an exponent that is a number has no gradient to take the place"),
     Equivalent(("alias_of_the_cotangent",), "diagonal", "diagonal", "its cotangent has one axis less than its input"),
+    Equivalent(
+        ("alias_of_the_cotangent",), "norm", "norm", "a lane of one has its absolute value: the cotangent never fits"
+    ),
     Equivalent(("transposed",), "diag", "diag_embed", "its input is a vector"),
     Equivalent(
         ("negated",), "functional.max_pool2d", "reshape", "an even number of them lies on the way: the signs cancel"
