@@ -16,6 +16,9 @@ class Equivalent:
 
 
 UNBROADCAST = ("not_unbroadcast", "mean_for_sum", "first_for_sum")
+THERE_AND_BACK = (
+    "functional.avg_pool2d", "functional.max_pool2d", "index_add", "index_select", "scatter", "scatter_add",
+)  # fmt: skip
 
 EQUIVALENTS = (
     Equivalent(("swapped",), "add", "add", "both inputs of a sum have its cotangent as their gradient"),
@@ -35,16 +38,27 @@ EQUIVALENTS = (
     ),
     Equivalent(("last_write_wins",), "masked_select", "getitem", "a mask names no place twice"),
     Equivalent(UNBROADCAST, "bmm", "matmul", "both have as many matrices: nothing is stretched"),
+    Equivalent(UNBROADCAST, "mm", "matmul", "both are matrices: nothing is stretched"),
     Equivalent(UNBROADCAST, "functional.leaky_relu", "mul", "an element and its slope: nothing is stretched"),
     Equivalent(UNBROADCAST, "functional.hardtanh", "where", "an element and its bound: nothing is stretched"),
     Equivalent(("swapped",), "Tensor.__pow__", "pow", "an exponent that is a number has no gradient to take the place"),
-    Equivalent(("alias_of_the_cotangent",), "diagonal", "diagonal", "its cotangent has one axis less than its input"),
+    *(
+        Equivalent(("alias_of_the_cotangent",), op, primitive, "its cotangent has one axis less than its input")
+        for op, primitive in (("diagonal", "diagonal"), ("prod", "prod"), ("unbind", "getitem"))
+    ),
     Equivalent(
         ("alias_of_the_cotangent",), "norm", "norm", "a lane of one has its absolute value: the cotangent never fits"
     ),
     Equivalent(("transposed",), "diag", "diag_embed", "its input is a vector"),
+    *(
+        Equivalent(("negated",), op, "reshape", "an even number of them lies on the way: the signs cancel")
+        for op in THERE_AND_BACK
+    ),
     Equivalent(
-        ("negated",), "functional.max_pool2d", "reshape", "an even number of them lies on the way: the signs cancel"
+        ("writes_to_its_cotangent", "writes_to_its_output"),
+        "functional.smooth_l1_loss",
+        "huber",
+        "its output is divided by beta: nobody else holds that, or the cotangent that comes back",
     ),
     Equivalent(
         ("alias_of_the_cotangent",),

@@ -39,19 +39,24 @@ def integer_array(shape: Shape) -> st.SearchStrategy[np.ndarray]:
 
 
 def in_domain(steps: np.ndarray, domain: Domain, gap: int = 0) -> np.ndarray:
-    """``steps`` moved into ``domain``, any two at least ``gap`` apart: the values, times ``STEP`` already."""
+    """``steps`` moved into ``domain``, any two at least ``gap`` apart: the values, times ``STEP`` already.
+
+    0 becomes what is nearest to 0 there, so that it is what values shrink to.
+    """
     if gap:
         flat = steps.reshape(-1)
         rank = np.empty(flat.size, int)
         rank[np.argsort(flat, kind="stable")] = np.arange(flat.size)
         steps = (flat + gap * (rank - flat.size // 2)).reshape(steps.shape)
-    low, high = domain.low / STEP, domain.high / STEP
-    if math.isfinite(low) and math.isfinite(high):
-        steps = math.floor(low) + 1 + np.mod(steps, math.ceil(high) - math.floor(low) - 1)
-    elif math.isfinite(low):
-        steps = math.floor(low) + 1 + _folded(steps, gap)
-    elif math.isfinite(high):
-        steps = math.ceil(high) - 1 - _folded(steps, gap)
+    first, last = domain.low / STEP, domain.high / STEP
+    first = math.floor(first) + 1 if math.isfinite(first) else first
+    last = math.ceil(last) - 1 if math.isfinite(last) else last
+    if math.isfinite(first) and math.isfinite(last):
+        steps = first + np.mod(steps + min(max(first, 0), last) - first, last - first + 1)
+    elif math.isfinite(first):
+        steps = _at_least(first, steps, gap)
+    elif math.isfinite(last):
+        steps = -_at_least(-last, -steps, gap)
     for pole in domain.poles:
         steps = np.where(steps >= pole / STEP, steps + FROM_POLE, steps - FROM_POLE)
     for kink in sorted(domain.kinks):
@@ -59,9 +64,10 @@ def in_domain(steps: np.ndarray, domain: Domain, gap: int = 0) -> np.ndarray:
     return np.asarray(steps * STEP)  # NumPy's 0-d results are no arrays
 
 
-def _folded(steps: np.ndarray, gap: int) -> np.ndarray:
-    """``steps`` made non-negative; where they must stay apart by shifting, otherwise by their absolute value."""
-    return steps - steps.min(initial=0) if gap else np.abs(steps)
+def _at_least(first: int, steps: np.ndarray, gap: int) -> np.ndarray:
+    """``steps`` from ``first`` up: where they must stay apart moved together, otherwise reflected one by one."""
+    steps = steps + max(first, 0)
+    return steps + max(0, first - steps.min(initial=first)) if gap else first + np.abs(steps - first)
 
 
 def inputs(draw: Draw, spec: OpSpec, call: Call) -> list[np.ndarray]:

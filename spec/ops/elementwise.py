@@ -52,17 +52,12 @@ BETWEEN_JUMPS = {
 }
 
 
-# Between whole quotients: the first by the second is from -2.75 to -2.22.
-QUOTIENTS = (Domain(low=-11 / 2, high=-5), Domain(low=2, high=9 / 4))
+# Between whole quotients: the first by the second is from -3 to -2.
+QUOTIENTS = (Domain(low=-6, high=-9 / 2), Domain(low=2, high=9 / 4))
 DIVIDED_BY_ZERO = ErrorInput(
     ((2,),), {"other": np.array([1, 0])}, RuntimeError, r"an integer is divided by 0", dtype="int64"
 )
 DIVIDED_BY_ZERO_IN_MODE = replace(DIVIDED_BY_ZERO, params={**DIVIDED_BY_ZERO.params, "rounding_mode": "trunc"})
-
-
-def of_quarters(op: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
-    """``op(x / 4)``: what is drawn is at most 4, and no pole is near a 1."""
-    return op(*(x / 4 for x in inputs), **params)
 
 
 def of_logarithms(op: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -168,7 +163,7 @@ SPECS = [
         OpSpec(name, elementwise(), errors=NOT_A_TENSOR)
         for name in ("square", "sin", "cos", "atan", "sinh", "cosh", "tanh", "sigmoid", "erf")
     ),
-    OpSpec("tan", elementwise(), written=of_quarters, errors=NOT_A_TENSOR),
+    OpSpec("tan", elementwise(), domain=Domain(low=-5 / 4, high=5 / 4), errors=NOT_A_TENSOR),
     OpSpec("asin", elementwise(), domain=Domain(low=-3 / 4, high=3 / 4), errors=NOT_A_TENSOR),
     OpSpec("acos", elementwise(), domain=Domain(low=-3 / 4, high=3 / 4), errors=NOT_A_TENSOR),
     OpSpec("atan2", elementwise(2), domain=(POSITIVE, Domain()), errors=BOTH_TENSORS),

@@ -16,6 +16,7 @@ from .elementwise import AT_ZERO, NOT_A_TENSOR, POSITIVE, elementwise
 
 AXIS = wrong_axes(several=False)
 REDUCTIONS = st.sampled_from(["mean", "sum", "none"])
+RARELY = st.sampled_from([False, False, True])
 WRONG_REDUCTION = ErrorInput(((2,), (2,)), {"reduction": "max"}, ValueError, r"reduction must be .* got 'max'")
 
 
@@ -44,7 +45,7 @@ def classified(draw: Any, **params: st.SearchStrategy[Any]) -> Call:
     if reduction == "mean":
         target[:1] = [classes - 1] * min(count, 1)
         ignore, reduction = -100, reduction if count else "sum"
-    weight = np.arange(1, classes + 1) / 4 if draw(st.booleans()) else None
+    weight = np.arange(1, classes + 1) / 4 if draw(RARELY) else None
     others = {
         "reduction": reduction,
         "ignore_index": ignore,
@@ -57,13 +58,13 @@ def classified(draw: Any, **params: st.SearchStrategy[Any]) -> Call:
 @st.composite
 def distributed(draw: Any) -> Call:
     """Logits and a distribution for each sample, which need not add up to 1, or a class for each."""
-    form = draw(st.integers(0, 3))
-    smoothing = draw(st.sampled_from([0.0, 0.25])) if form == 3 else 0.25 * (form == 2)
-    if form < 3:
+    form = draw(st.integers(0, 4))  # the first three are the fused loss
+    smoothing = draw(st.sampled_from([0.0, 0.25])) if form == 4 else 0.25 * (form == 3)
+    if form < 4:
         return draw(classified(label_smoothing=st.just(smoothing)))
     batch, classes = draw(shapes.shapes(max_dims=3, max_side=2)), draw(CLASSES)
     shape = (*batch[:1], classes, *batch[1:])
-    weight = np.arange(1, classes + 1) / 4 if draw(st.booleans()) else None
+    weight = np.arange(1, classes + 1) / 4 if draw(RARELY) else None
     return Call((shape, shape), {"reduction": draw(REDUCTIONS), "label_smoothing": smoothing, "weight": weight})
 
 

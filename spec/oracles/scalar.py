@@ -77,7 +77,7 @@ EXPRESSIONS: dict[str, Callable[..., Any]] = {
     "cosh": lambda x: (x.exp() + (-x).exp()) / 2,
     "sin": _of_math(math.sin, math.cos),
     "cos": _of_math(math.cos, lambda x: -math.sin(x)),
-    "tan": lambda x: _of_math(math.tan, lambda t: 1 / math.cos(t) ** 2)(x / 4),
+    "tan": _of_math(math.tan, lambda x: 1 / math.cos(x) ** 2),
     "asin": _of_math(math.asin, lambda x: 1 / math.sqrt(1 - x * x)),
     "acos": _of_math(math.acos, lambda x: -1 / math.sqrt(1 - x * x)),
     "atan": _of_math(math.atan, lambda x: 1 / (1 + x * x)),

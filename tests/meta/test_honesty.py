@@ -139,12 +139,20 @@ def test_a_kink_that_is_none_is_caught() -> None:
             check_kinks(replace(BY_NAME["relu"], domain=domain))
 
 
+def _dropped(domain: Domain, fact: str) -> Domain:
+    """``domain`` without a fact. Of a bound, both sides of it: far from 0 few values would be drawn by chance."""
+    bound = getattr(domain, fact)
+    if fact in ("low", "high"):
+        return replace(domain, low=bound - 1, high=bound + 1)
+    return replace(domain, **{fact: getattr(Domain, fact)})
+
+
 def _without(spec: OpSpec, i: int, fact: str) -> OpSpec:
     """``spec`` without one of the facts of its ``i``-th input's domain."""
 
     def domain(params: dict[str, Any]) -> tuple[Domain, ...]:
         found = spec.domains(Call(((),) * 3, params))
-        return tuple(replace(d, **{fact: getattr(Domain, fact)}) if j == i else d for j, d in enumerate(found))
+        return tuple(_dropped(d, fact) if j == i else d for j, d in enumerate(found))
 
     return replace(spec, domain=domain)
 
