@@ -29,16 +29,8 @@ class Node:
     """What the engine knows of a tensor: its value, its gradient and the record of the op that made it."""
 
     __slots__ = (
-        "_data",
-        "_grad",
-        "_requires_grad",
-        "_primitive",
-        "_inputs",
-        "_static",
-        "_time",
-        "_former",
-        "__weakref__",
-    )
+        "_data", "_grad", "_requires_grad", "_primitive", "_inputs", "_static", "_time", "_former", "__weakref__",
+    )  # fmt: skip
     kind: ClassVar[type[Any]]  # the class of every result: Tensor, which enters itself
 
     _data: ndarray
@@ -69,6 +61,16 @@ def wrap(
     node._grad = node._former = None
     node._time = tick()
     return node
+
+
+def value_of(x: Any) -> Any:
+    """The array of a tensor; anything else as it is."""
+    return x._data if isinstance(x, Node) else x
+
+
+def like(x: Any, array: ndarray) -> Any:
+    """``array`` as what ``x`` is: a constant tensor or an array."""
+    return wrap(array) if isinstance(x, Node) else array
 
 
 # --- modes ------------------------------------------------------------------------------------------------------------
@@ -465,12 +467,8 @@ def _fitted(gradient: Any, x: Node, position: int, primitive: Primitive, create_
 
 def _is_fresh(gradient: Any, *given: Any) -> bool:
     """Whether a rule made the array of ``gradient`` itself, rather than return what it was given or a view of it."""
-    array = _array(gradient)
-    return array.base is None and array.flags.writeable and not any(array is _array(x) for x in given)
-
-
-def _array(x: Any) -> Any:
-    return x._data if isinstance(x, Node) else x
+    array = value_of(gradient)
+    return array.base is None and array.flags.writeable and not any(array is value_of(x) for x in given)
 
 
 # --- backward() and grad() --------------------------------------------------------------------------------------------
@@ -502,7 +500,7 @@ def _seeds(outputs: Sequence[Node], given: Any, create_graph: bool) -> list[Any]
                     "give a gradient of that shape"
                 )
             seed = np.ones(shape, dtype)
-        array = _array(seed)
+        array = value_of(seed)
         if not isinstance(array, ndarray):
             raise TypeError(f"an output's gradient must be a Tensor or None, got {type(seed).__name__}")
         if array.shape != shape or array.dtype != dtype:

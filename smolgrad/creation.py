@@ -13,23 +13,9 @@ from .randomness import generator, get_rng_state, manual_seed, set_rng_state
 from .tensor import Tensor, array_of
 
 __all__ = [
-    "arange",
-    "as_tensor",
-    "eye",
-    "from_numpy",
-    "full",
-    "get_rng_state",
-    "manual_seed",
-    "ones",
-    "ones_like",
-    "rand",
-    "randint",
-    "randn",
-    "set_rng_state",
-    "tensor",
-    "zeros",
-    "zeros_like",
-]
+    "arange", "as_tensor", "eye", "from_numpy", "full", "get_rng_state", "manual_seed", "ones", "ones_like", "rand",
+    "randint", "randn", "set_rng_state", "tensor", "zeros", "zeros_like",
+]  # fmt: skip
 
 
 def _made(array: np.ndarray, requires_grad: bool) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .autograd import Node, broadcast_shape, wrap
+from .autograd import Node, broadcast_shape, like, value_of
 from .primitives import fused
 from .primitives.elementwise import abs, clamp, erf, exp, log, relu, sigmoid, sqrt, sub, tanh, where
 from .primitives.indexing import along, getitem
@@ -23,6 +23,7 @@ from .primitives.operands import (
     integer,
     integers,
     must_float,
+    one_dtype,
     operands,
     refuse,
     refuse_bool,
@@ -34,47 +35,12 @@ from .primitives.shape import _pad, cat, clone, expand, mT, permute, reshape, sq
 from .randomness import generator
 
 __all__ = [
-    "avg_pool2d",
-    "batch_norm",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "conv1d",
-    "conv2d",
-    "cosine_similarity",
-    "cross_entropy",
-    "dropout",
-    "elu",
-    "embedding",
-    "gelu",
-    "glu",
-    "group_norm",
-    "hardswish",
-    "hardtanh",
-    "huber_loss",
-    "kl_div",
-    "l1_loss",
-    "layer_norm",
-    "leaky_relu",
-    "linear",
-    "log_softmax",
-    "logsigmoid",
-    "max_pool2d",
-    "mish",
-    "mse_loss",
-    "nll_loss",
-    "one_hot",
-    "pad",
-    "relu",
-    "rms_norm",
-    "scaled_dot_product_attention",
-    "selu",
-    "sigmoid",
-    "silu",
-    "smooth_l1_loss",
-    "softmax",
-    "softplus",
-    "tanh",
-]
+    "avg_pool2d", "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "conv1d", "conv2d",
+    "cosine_similarity", "cross_entropy", "dropout", "elu", "embedding", "gelu", "glu", "group_norm", "hardswish",
+    "hardtanh", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid",
+    "max_pool2d", "mish", "mse_loss", "nll_loss", "one_hot", "pad", "relu", "rms_norm", "scaled_dot_product_attention",
+    "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax", "softplus", "tanh",
+]  # fmt: skip
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None, **options: Any) -> Any:
@@ -105,14 +71,9 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         raise RuntimeError(f"linear(): got shapes {shapes}; it needs (*, in), (out, in) and, if any, a bias (out,)")
     if len(xs) == 3 and xs[2].ndim != 1:
         raise RuntimeError(f"linear(): got shapes {shapes}; the bias must be (out,)")
-    _one_dtype("linear", xs)
+    one_dtype("linear", *xs)
     refuse_bool("linear", *xs, error=NotImplementedError)
     return fused.linear(*xs)
-
-
-def _one_dtype(op: str, xs: Sequence[Any]) -> None:
-    if any(x.dtype != xs[0].dtype for x in xs):
-        raise RuntimeError(f"{op}(): all tensors must have one dtype, got {', '.join(str(x.dtype) for x in xs)}")
 
 
 def layer_norm(
@@ -122,22 +83,26 @@ def layer_norm(
 
     The variance is the biased one, with ``eps`` added. Source: Ba et al., "Layer Normalization" (2016).
     """
-    x, shape = tensor("layer_norm", input), tuple(normalized_shape)
+    x = tensor("layer_norm", input)
     affine = [tensor("layer_norm", w) for w in (weight, bias) if w is not None]
-    _one_dtype("layer_norm", [x, *affine[:1]])
+    one_dtype("layer_norm", x, *affine[:1])
     must_float("layer_norm", x, NotImplementedError)
-    _one_dtype("layer_norm", [x, *affine])
-    if not shape or x.shape[-len(shape) :] != shape:
-        raise RuntimeError(
-            f"layer_norm(): normalized_shape {shape} must be the last sizes of the input, which has shape {x.shape}"
-        )
-    for w in affine:
-        if w.shape != shape:
-            raise RuntimeError(f"layer_norm(): weight and bias must have shape {shape}, got {w.shape}")
-    y = fused.standardize(x, dims=tuple(range(x.ndim - len(shape), x.ndim)), eps=eps)
+    one_dtype("layer_norm", x, *affine)
+    y = fused.standardize(x, dims=_last_axes("layer_norm", x, normalized_shape, affine), eps=eps)
     if weight is not None:
         y = y * weight
     return y if bias is None else y + bias
+
+
+def _last_axes(op: str, x: Any, normalized_shape: Sequence[int], affine: Sequence[Any]) -> tuple[int, ...]:
+    """The axes of ``normalized_shape``, the last of ``x``. RuntimeError where sizes differ, or those of ``affine``."""
+    shape = tuple(normalized_shape)
+    if not shape or x.shape[-len(shape) :] != shape or any(w.shape != shape for w in affine):
+        raise RuntimeError(
+            f"{op}(): normalized_shape {shape} must be the last sizes of the input and the shape of weight and bias, "
+            f"got shapes {' and '.join(str(v.shape) for v in (x, *affine))}"
+        )
+    return tuple(range(x.ndim - len(shape), x.ndim))
 
 
 def rms_norm(input: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
@@ -146,17 +111,10 @@ def rms_norm(input: Any, normalized_shape: Sequence[int], weight: Any = None, ep
     ``eps``, by default the dtype's, is added to the mean square. Source: Zhang and Sennrich, "Root Mean Square Layer
     Normalization" (2019).
     """
-    x, shape = must_float("rms_norm", input, NotImplementedError), tuple(normalized_shape)
-    if not shape or x.shape[-len(shape) :] != shape or (weight is not None and weight.shape != shape):
-        raise RuntimeError(
-            f"rms_norm(): normalized_shape {shape} must be the last sizes of the input, which has shape {x.shape}, and "
-            f"the weight's shape{'' if weight is None else f', which is {weight.shape}'}"
-        )
-    dims = tuple(range(x.ndim - len(shape), x.ndim))
+    x = must_float("rms_norm", input, NotImplementedError)
+    dims = _last_axes("rms_norm", x, normalized_shape, [] if weight is None else [weight])
     y = x / sqrt(mean(x * x, dims, True) + float(np.finfo(x.dtype).eps if eps is None else eps))
-    if weight is None:
-        return y
-    return cast(y * weight, x.dtype)
+    return y if weight is None else cast(y * weight, x.dtype)
 
 
 def batch_norm(
@@ -175,14 +133,8 @@ def batch_norm(
     are not None, are moved by ``momentum`` towards its mean and unbiased variance; otherwise by them. ValueError in
     training for a single value a channel. Source: Ioffe and Szegedy, "Batch Normalization" (2015).
     """
-    x = must_float("batch_norm", input, NotImplementedError)
-    running = [tensor("batch_norm", r) for r in (running_mean, running_var) if r is not None]
-    affine = [tensor("batch_norm", w) for w in (weight, bias) if w is not None]
-    if x.ndim < 2 or any(v.shape != x.shape[1:2] for v in running + affine):
-        shapes = ", ".join(str(v.shape) for v in [x, *running, *affine])
-        raise RuntimeError(f"batch_norm(): needs (N, C, ...), and (C,) for all the others, got {shapes}")
-    _one_dtype("batch_norm", [x, *running, *affine])
-    if not training and len(running) < 2:
+    x = _with_channels("batch_norm", input, running_mean, running_var, weight, bias)
+    if not training and (running_mean is None or running_var is None):
         raise RuntimeError("batch_norm(): needs running_mean and running_var unless training")
     dims, channels = (0, *range(2, x.ndim)), (-1, *[1] * (x.ndim - 2))
     count = x.size // x.shape[1] if x.shape[1] else 0
@@ -194,6 +146,17 @@ def batch_norm(
     else:
         y = (x - reshape(running_mean, channels)) / sqrt(reshape(running_var, channels) + eps)
     return _affine(y, weight, bias)
+
+
+def _with_channels(op: str, input: Any, *of_channels: Any) -> Any:
+    """``input``, checked to be (N, C, ...) and floating, and ``of_channels``, each (C,) of its dtype or None."""
+    x = must_float(op, input, NotImplementedError)
+    others = [tensor(op, v) for v in of_channels if v is not None]
+    if x.ndim < 2 or any(v.shape != x.shape[1:2] for v in others):
+        shapes = ", ".join(str(v.shape) for v in (x, *others))
+        raise RuntimeError(f"{op}(): needs (N, C, ...), and (C,) for all the others, got {shapes}")
+    one_dtype(op, x, *others)
+    return x
 
 
 def _affine(y: Any, weight: Any, bias: Any) -> Any:
@@ -210,14 +173,9 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     Then times ``weight``, plus ``bias``, both (C,). ValueError for a group of one value. Source: Wu and He, "Group
     Normalization" (2018).
     """
-    x = must_float("group_norm", input, NotImplementedError)
-    affine = [tensor("group_norm", w) for w in (weight, bias) if w is not None]
-    if x.ndim < 2 or any(w.shape != x.shape[1:2] for w in affine):
-        shapes = ", ".join(str(v.shape) for v in [x, *affine])
-        raise RuntimeError(f"group_norm(): needs (N, C, ...), and (C,) for weight and bias, got {shapes}")
+    x = _with_channels("group_norm", input, weight, bias)
     if num_groups < 1 or x.shape[1] % num_groups:
         raise RuntimeError(f"group_norm(): num_groups must divide the channels of {x.shape}, got {num_groups}")
-    _one_dtype("group_norm", [x, *affine])
     size = x.shape[1] // num_groups * math.prod(x.shape[2:])
     if size * x.shape[0] == 1:
         raise ValueError(f"group_norm(): needs more than one value a group, got shape {x.shape}")
@@ -226,7 +184,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
 
 
 def _move_running(mean: Any, variance: Any, x: Any, dims: tuple[int, ...], count: int, momentum: float) -> None:
-    values = x._data if isinstance(x, Node) else x
+    values = value_of(x)
     for running, found in ((mean, np.mean), (variance, lambda *a, **k: np.var(*a, **k) * (count / (count - 1)))):
         if running is not None:
             running.data = (1 - momentum) * running.data + momentum * found(values, axis=dims)
@@ -272,11 +230,6 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, **options
     return where(padding[..., None], y.detach(), y)
 
 
-def _values(x: Any) -> np.ndarray:
-    array: np.ndarray = x._data if isinstance(x, Node) else x
-    return array
-
-
 def one_hot(input: Any, num_classes: int = -1) -> Any:
     """1 at the class that each int64 number of ``input`` names and 0 at the others, along a new last axis, in int64.
 
@@ -290,7 +243,7 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
     count = int(classes.max()) + 1 if num_classes == -1 else num_classes
     in_range("one_hot", classes, count, RuntimeError)
     hot = (classes[..., None] == np.arange(count)).astype(np.int64)
-    return wrap(hot) if isinstance(input, Node) else hot
+    return like(input, hot)
 
 
 # --- padding ----------------------------------------------------------------------------------------------------------
@@ -392,7 +345,7 @@ def _windows(op: str, x: Any, kernel: Sequence[int], stride: Sequence[int], dila
 def _convolution(op: str, axes: int, tensors: Sequence[Any], padding: Any, groups: int, **moves: Any) -> Any:
     """``conv1d`` and ``conv2d``, over as many axes; ``moves`` are stride and dilation."""
     xs = [must_float(op, x) for x in tensors if x is not None]
-    _one_dtype(op, xs)
+    one_dtype(op, *xs)
     x, w, bias = *xs[:2], xs[2] if len(xs) > 2 else None
     if (
         x.ndim not in (axes + 1, axes + 2)
@@ -440,6 +393,14 @@ def conv1d(
     return _convolution("conv1d", 1, (input, weight, bias), padding, groups, stride=stride, dilation=dilation)
 
 
+def _moves(op: str, kernel_size: Any, stride: Any, padding: Any) -> Any:
+    """The sides of a pool's kernel, its strides, by default as long, and the padding, at most half as wide."""
+    kernel, around = _sides(op, "kernel_size", kernel_size, 1), _sides(op, "padding", padding, 0)
+    if any(2 * p > k for p, k in zip(around, kernel, strict=True)):
+        raise RuntimeError(f"{op}(): padding {around} must be at most half of the kernel's size, {kernel}")
+    return kernel, kernel if stride is None else _sides(op, "stride", stride, 1), around
+
+
 def max_pool2d(
     input: Any,
     kernel_size: Any,
@@ -461,9 +422,8 @@ def max_pool2d(
         raise RuntimeError(f"max_pool2d(): needs (N, C, H, W) or (C, H, W), got shape {x.shape}")
     if x.ndim == 3:
         return clone(squeeze(max_pool2d(unsqueeze(x, 0), kernel_size, stride, padding, dilation, ceil_mode), 0))
-    kernel, dilation = (_sides("max_pool2d", *row, 1) for row in (("kernel_size", kernel_size), ("dilation", dilation)))
-    stride, padding = _sides("max_pool2d", "stride", stride or kernel, 1), _sides("max_pool2d", "padding", padding, 0)
-    _refuse_wide_padding("max_pool2d", padding, kernel)
+    kernel, stride, padding = _moves("max_pool2d", kernel_size, stride, padding)
+    dilation = _sides("max_pool2d", "dilation", dilation, 1)
     beyond = [
         p + (_overhang(n, d * (k - 1) + 1, s, p) if ceil_mode else 0)
         for n, k, s, p, d in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True)
@@ -475,7 +435,7 @@ def max_pool2d(
         return _windows("max_pool2d", pad(x, _both_ends(padding, beyond), value=lowest), kernel, stride, dilation)
 
     # An infinity below zero that was given goes before one that pads, and the last NaN before all, as in PyTorch.
-    values = x._data if isinstance(x, Node) else x
+    values = value_of(x)
     rated = np.stack(windows(np.maximum(values, np.finfo(x.dtype).min) if floating else values), -1)
     nan = np.isnan(rated)
     last = rated.shape[-1] - 1 - np.argmax(nan[..., ::-1], axis=-1, keepdims=True)
@@ -512,9 +472,7 @@ def avg_pool2d(
     if x.ndim == 3:
         options = (stride, padding, ceil_mode, count_include_pad, divisor_override)
         return clone(squeeze(avg_pool2d(unsqueeze(x, 0), kernel_size, *options), 0))
-    kernel, padding = _sides("avg_pool2d", "kernel_size", kernel_size, 1), _sides("avg_pool2d", "padding", padding, 0)
-    stride = kernel if stride is None else _sides("avg_pool2d", "stride", stride, 1)
-    _refuse_wide_padding("avg_pool2d", padding, kernel)
+    kernel, stride, padding = _moves("avg_pool2d", kernel_size, stride, padding)
     if divisor_override == 0:
         raise RuntimeError("avg_pool2d(): divisor_override must not be 0")
     moves = list(zip(x.shape[2:], kernel, stride, padding, strict=True))
@@ -530,11 +488,6 @@ def avg_pool2d(
     frame = padding if count_include_pad else (0, 0)
     counted = np.ones((1, 1, *(n + 2 * p for n, p in zip(x.shape[2:], frame, strict=True))), x.dtype)
     return y / total(counted, [p - q for p, q in zip(padding, frame, strict=True)], over)
-
-
-def _refuse_wide_padding(op: str, padding: Sequence[int], kernel: Sequence[int]) -> None:
-    if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
-        raise RuntimeError(f"{op}(): padding {padding} must be at most half of the kernel's size, {kernel}")
 
 
 # --- attention --------------------------------------------------------------------------------------------------------
@@ -594,7 +547,7 @@ def _activated(op: str, input: Any, options: dict[str, Any]) -> Any:
 def leaky_relu(input: Any, negative_slope: float = 0.01, **options: Any) -> Any:
     """x, or ``negative_slope`` · x where x is not above 0. Source: Maas et al. (2013)."""
     x = _activated("leaky_relu", input, options)
-    return x * np.where(_values(x) > 0, 1, negative_slope).astype(x.dtype)
+    return x * np.where(value_of(x) > 0, 1, negative_slope).astype(x.dtype)
 
 
 def elu(input: Any, alpha: float = 1.0, **options: Any) -> Any:
@@ -640,7 +593,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, **options:
     low, high = (min_val, max_val) if x.dtype.kind == "f" else (int(min_val), int(max_val))
     if x.dtype.kind == "u" and low < 0:
         raise RuntimeError(f"hardtanh(): a min_val of {low} is out of range for {x.dtype}")
-    return where((x > low) & (x < high), x, np.clip(_values(x), low, high))
+    return where((x > low) & (x < high), x, np.clip(value_of(x), low, high))
 
 
 def hardswish(input: Any, **options: Any) -> Any:
@@ -799,7 +752,7 @@ def _fixed(op: str, name: str, x: Any) -> np.ndarray:
     """The array of what has no gradient here."""
     if isinstance(x, Node) and x._requires_grad:
         raise RuntimeError(f"{op}(): has no gradient for {name}, which must not require it")
-    return _values(tensor(op, x)).copy()
+    return value_of(tensor(op, x)).copy()
 
 
 def _same_shape(op: str, input: Any, target: Any) -> Any:
@@ -830,9 +783,9 @@ def binary_cross_entropy(
     """
     _checked_reduction("binary_cross_entropy", reduction, options)
     x, t = _same_shape("binary_cross_entropy", input, target)
-    _one_dtype("binary_cross_entropy", [x, t])
+    one_dtype("binary_cross_entropy", x, t)
     must_float("binary_cross_entropy", x, NotImplementedError)
-    for name, array in (("input", _values(x)), ("target", _values(t))):
+    for name, array in (("input", value_of(x)), ("target", value_of(t))):
         if not ((array >= 0) & (array <= 1)).all():
             raise RuntimeError(f"binary_cross_entropy(): all elements of {name} must be in [0, 1]")
     losses = fused.binary_cross_entropy(x, t)
@@ -862,7 +815,7 @@ def binary_cross_entropy_with_logits(
 
 def _classes(op: str, input: Any, target: Any, weight: Any, ignore_index: int) -> Any:
     """Logits or their like, the axis of classes, an index of each target's place, those kept, and their weights."""
-    x, classes = tensor(op, input), _values(tensor(op, target))
+    x, classes = tensor(op, input), value_of(tensor(op, target))
     if x.ndim == 0:
         raise ValueError(f"{op}(): the input needs a class axis, got a 0-d tensor")
     must_float(op, x, NotImplementedError)
@@ -877,16 +830,16 @@ def _classes(op: str, input: Any, target: Any, weight: Any, ignore_index: int) -
     classes = np.where(kept, classes, 0)
     weights = None
     if weight is not None:
-        weights = np.where(kept, _class_weights(op, weight, x, lane)[classes], 0)
+        _check_class_weights(op, weight, x, lane)
+        one_dtype(op, x, weight)
+        weights = np.where(kept, _fixed(op, "weight", weight)[classes], 0)
     grid = [*np.ogrid[tuple(slice(n) for n in wanted)]] if wanted else []
     return x, lane, (*grid[:lane], classes, *grid[lane:]), kept, weights
 
 
-def _class_weights(op: str, weight: Any, x: Any, lane: int) -> np.ndarray:
+def _check_class_weights(op: str, weight: Any, x: Any, lane: int) -> None:
     if weight.shape != x.shape[lane : lane + 1]:
         raise RuntimeError(f"{op}(): weight must have one element a class, {x.shape[lane]}, got {weight.shape}")
-    _one_dtype(op, [x, weight])
-    return _fixed(op, "weight", weight)
 
 
 def _summed_up(losses: Any, kept: np.ndarray, weights: Any, reduction: str) -> Any:
@@ -954,10 +907,8 @@ def _of_probabilities(x: Any, share: Any, weight: Any, ignore_index: int, reduct
         )
     must_float("cross_entropy", x, NotImplementedError)
     lane = min(1, x.ndim - 1)
-    if weight is not None and weight.shape != x.shape[lane : lane + 1]:
-        raise RuntimeError(
-            f"cross_entropy(): weight must have one element a class, {x.shape[lane]}, got {weight.shape}"
-        )
+    if weight is not None:
+        _check_class_weights("cross_entropy", weight, x, lane)
     if smoothing:
         share = share * (1 - smoothing) + smoothing / x.shape[lane]
     return _reduced(_surprises(x, lane, share, weight), reduction)

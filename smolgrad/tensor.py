@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import autograd, functional, versions
-from .autograd import Node, is_grad_enabled, wrap
+from .autograd import Node, is_grad_enabled, value_of, wrap
 from .dtypes import as_dtype, float32, kind
 from .primitives import elementwise, indexing, linalg, reduction
 from .primitives import shape as shape_ops
@@ -63,7 +63,7 @@ class Tensor(Node):
 
     @data.setter
     def data(self, value: Any) -> None:
-        value = value._data if isinstance(value, Node) else value
+        value = value_of(value)
         if not isinstance(value, np.ndarray) or value.shape != self.shape or value.dtype != self.dtype:
             got = f"{value.shape} {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
             raise RuntimeError(f"data: needs an array of shape {self.shape} and dtype {self.dtype}, got {got}")
@@ -306,7 +306,7 @@ class Tensor(Node):
         else:
             self._refuse_read_only("setitem")
             parts, value, _ = indexing.place("setitem", self, index, value)
-            self._data[parts] = value._data if isinstance(value, Node) else value
+            self._data[parts] = value_of(value)
             versions.stamp(self._data)
 
     __iadd__, __isub__, __imul__, __itruediv__ = add_, sub_, mul_, div_
@@ -358,18 +358,8 @@ def _restored(kind: type[Tensor], array: np.ndarray, requires_grad: bool, grad: 
 
 # What ndarray's operators call when a tensor stands on their right.
 _OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": elementwise.add,
-    "subtract": elementwise.sub,
-    "multiply": elementwise.mul,
-    "divide": elementwise.div,
-    "power": elementwise.pow,
-    "matmul": linalg.matmul,
-    "equal": elementwise.eq,
-    "not_equal": elementwise.ne,
-    "less": elementwise.lt,
-    "less_equal": elementwise.le,
-    "greater": elementwise.gt,
-    "greater_equal": elementwise.ge,
-    "bitwise_and": elementwise.bitwise_and,
-    "bitwise_or": elementwise.bitwise_or,
-}
+    "add": elementwise.add, "subtract": elementwise.sub, "multiply": elementwise.mul, "divide": elementwise.div,
+    "power": elementwise.pow, "matmul": linalg.matmul, "equal": elementwise.eq, "not_equal": elementwise.ne,
+    "less": elementwise.lt, "less_equal": elementwise.le, "greater": elementwise.gt, "greater_equal": elementwise.ge,
+    "bitwise_and": elementwise.bitwise_and, "bitwise_or": elementwise.bitwise_or,
+}  # fmt: skip

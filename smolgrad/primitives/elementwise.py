@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import Node, Primitive, broadcast_shape, wrap
+from ..autograd import Node, Primitive, broadcast_shape, like, value_of, wrap
 from ..dtypes import result_type
-from .operands import Number, cast, floating, integer, must_float, operands, refuse, refuse_bool, tensor
+from .operands import Number, cast, floating, integer, must_float, one_dtype, operands, refuse, refuse_bool, tensor
 
 __all__ = [
     "abs", "acos", "add", "asin", "atan", "atan2", "bitwise_and", "bitwise_or", "ceil", "clamp", "cos", "cosh", "div",
@@ -63,6 +63,7 @@ def _number(op: str, x: Any, error: type[Exception] = RuntimeError) -> Any:
 
 
 _no_bool = partial(_number, error=NotImplementedError)
+_fraction = partial(must_float, error=NotImplementedError)
 
 
 def _numbers(op: str, a: Any, b: Any) -> Any:
@@ -84,10 +85,6 @@ def _floats(op: str, a: Any, b: Any) -> Any:
 
 def _both_floating(op: str, a: Any, b: Any) -> Any:
     return (must_float(op, x, NotImplementedError) for x in _tensors(op, a, b))
-
-
-def _fraction(op: str, x: Any) -> Any:
-    return must_float(op, x, NotImplementedError)
 
 
 def _number_or_bool(op: str, x: Any) -> Any:
@@ -117,7 +114,7 @@ def _no_zero(op: str, a: Any, b: Any) -> Any:
     a, b = operands(op, a, b)
     if result_type(a, b) == np.bool_:
         refuse_bool(op, a, b, error=NotImplementedError)
-    if result_type(a, b).kind != "f" and not np.all(b._data if isinstance(b, Node) else b):
+    if result_type(a, b).kind != "f" and not np.all(value_of(b)):
         raise RuntimeError(f"{op}(): an integer is divided by 0")
     return a, b
 
@@ -208,7 +205,7 @@ def pow(input: Any, exponent: Any) -> Any:
         refuse_bool("pow", a, b, error=NotImplementedError)
     if isinstance(a, Number):
         a = wrap(np.asarray(a, dtype=b.dtype))
-    if a.dtype.kind != "f" and np.any(np.less(b._data if isinstance(b, Node) else b, 0)):
+    if a.dtype.kind != "f" and np.any(np.less(value_of(b), 0)):
         raise RuntimeError(
             f"pow(): integers to negative integer powers are not allowed, got exponent {b}; cast to float"
         )
@@ -283,21 +280,17 @@ logaddexp = _binary(
 
 _HALVES = "The {} of two elements, NaN where either is; where they are equal each has half the slope."
 maximum = _binary(
-    "maximum",
-    np.maximum,
+    "maximum", np.maximum,
     lambda g, _y, a, b: where(a == b, g / 2, where(a < b, 0, g)),
     lambda g, _y, a, b: where(a == b, g / 2, where(b < a, 0, g)),
-    doc=_HALVES.format("larger"),
-    take=_tensors,
-)
+    doc=_HALVES.format("larger"), take=_tensors,
+)  # fmt: skip
 minimum = _binary(
-    "minimum",
-    np.minimum,
+    "minimum", np.minimum,
     lambda g, _y, a, b: where(a == b, g / 2, where(a > b, 0, g)),
     lambda g, _y, a, b: where(a == b, g / 2, where(b > a, 0, g)),
-    doc=_HALVES.format("smaller"),
-    take=_tensors,
-)
+    doc=_HALVES.format("smaller"), take=_tensors,
+)  # fmt: skip
 
 
 def _signs(x: Any) -> Any:
@@ -353,15 +346,13 @@ _lerp = Primitive(
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """``input + weight * (end - input)``: three tensors that broadcast, or a number as ``weight``."""
     a, *others = (must_float("lerp", x) for x in (input, end, *([] if isinstance(weight, Number) else [weight])))
-    for x in others:
-        if x.dtype != a.dtype:
-            raise RuntimeError(f"lerp(): all tensors must have one dtype, got {a.dtype} and {x.dtype}")
+    one_dtype("lerp", a, *others)
     return _lerp(a, others[0], weight)
 
 
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """``value``, a number or a 0-d tensor, where ``mask`` holds; ``input`` elsewhere. They broadcast."""
-    if np.ndim(value._data if isinstance(value, Node) else value):
+    if np.ndim(value_of(value)):
         raise RuntimeError(f"masked_fill(): value must be a number or 0-d, got shape {value.shape}")
     x = tensor("masked_fill", input)
     return where(mask, cast(value, x.dtype) if isinstance(value, Node) else np.asarray(value).astype(x.dtype), x)
@@ -414,10 +405,9 @@ def _between_tensors(x: Any, low: Any, high: Any) -> Any:
     if dtype == np.bool_ and low is not None and high is not None:
         refuse_bool("clamp", x, error=NotImplementedError)
     x, low, high = (t if t is None else cast(tensor("clamp", t), dtype) for t in (x, low, high))
-    values = [t._data if isinstance(t, Node) else t for t in (x, low, high)]
-    broadcast_shape("clamp", *(v.shape for v in values if v is not None))
+    v, least, most = map(value_of, (x, low, high))
+    broadcast_shape("clamp", *(bound.shape for bound in (v, least, most) if bound is not None))
     # A bound has the slope where it is the value, and where nothing can be compared, as at a NaN, there is none.
-    v, least, most = values
     y = np.clip(v, least, most)
     if high is not None:
         y = where(v > most if low is None else ((v > most) & (least == least)) | ((most < least) & (v == v)), high, y)
@@ -447,7 +437,7 @@ def _constant(name: str, function: Any, doc: str, take: Callable[..., Any] = ope
 
     def op(input: Any, other: Any) -> Any:
         a, b = take(name, input, other)
-        x, y = (x._data if isinstance(x, Node) else x for x in (a, b))
+        x, y = value_of(a), value_of(b)
         broadcast_shape(name, np.shape(x), np.shape(y))
         try:
             result = np.asarray(function(x, y))
@@ -473,15 +463,15 @@ def _mask(name: str, function: Any, doc: str) -> Any:
 
     def op(input: Any) -> Any:
         x = tensor(name, input)
-        return wrap(function(x._data)) if isinstance(x, Node) else np.asarray(function(x))
+        return like(x, np.asarray(function(value_of(x))))
 
     return _named(name, op, doc)
 
 
 isnan = _mask("isnan", lambda x: np.not_equal(x, x), "A bool tensor: where an element is NaN.")
-isinf = _mask("isinf", lambda x: np.asarray(np.isinf(x)), "A bool tensor: where an element is infinite.")
-isfinite: Any = _mask("isfinite", lambda x: np.asarray(np.isfinite(x)), "A bool tensor: where an element is a number.")
-logical_not = _mask("logical_not", lambda x: np.asarray(np.logical_not(x)), "A bool tensor: where an element is 0.")
+isinf = _mask("isinf", np.isinf, "A bool tensor: where an element is infinite.")
+isfinite: Any = _mask("isfinite", np.isfinite, "A bool tensor: where an element is a number.")
+logical_not = _mask("logical_not", np.logical_not, "A bool tensor: where an element is 0.")
 logical_and = _constant("logical_and", np.logical_and, "A bool tensor: where both elements are not 0.", _tensors)
 logical_or = _constant("logical_or", np.logical_or, "A bool tensor: where one element or both are not 0.", _tensors)
 logical_xor = _constant("logical_xor", np.logical_xor, "A bool tensor: where exactly one element is not 0.", _tensors)

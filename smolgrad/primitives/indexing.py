@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ..autograd import Node, Primitive, Scatter, broadcast_shape, expand
+from ..autograd import Node, Primitive, Scatter, broadcast_shape, expand, value_of
 from .elementwise import where
-from .operands import Number, axis, cast, factor, in_range, integer, integers, refuse, tensor
+from .operands import Number, axis, cast, factor, in_range, integer, integers, one_dtype, refuse, tensor
 from .shape import clone, reshape
 
 __all__ = [
@@ -31,18 +32,11 @@ def _scatter_add(buffer: np.ndarray, index: Index, values: np.ndarray) -> None:
     k = len(index)
     if all(isinstance(i, np.ndarray) and i.dtype != bool for i in index):
         rows = np.ravel_multi_index(np.broadcast_arrays(*index), buffer.shape[:k], mode="wrap")
-        width = _product(buffer.shape[k:])
+        width = math.prod(buffer.shape[k:])
         places = rows.reshape(-1, 1) * width + np.arange(width)
     else:
         places = np.arange(buffer.size).reshape(buffer.shape)[index]
     np.add.at(buffer.reshape(-1), places.reshape(-1), values.reshape(-1))
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    product = 1
-    for n in shape:
-        product *= n
-    return product
 
 
 def _spread_to(values: np.ndarray, index: Index, shape: tuple[int, ...]) -> np.ndarray:
@@ -178,7 +172,7 @@ def place(op: str, x: Any, index: Any, value: Any) -> tuple[Index, Any, tuple[in
 def _last(shape: tuple[int, ...], index: Index, picked: tuple[int, ...]) -> np.ndarray | None:
     if not any(isinstance(i, np.ndarray) and i.dtype != bool for i in index):
         return None
-    turn, winner = np.arange(_product(picked)).reshape(picked), np.zeros(shape, np.int64)
+    turn, winner = np.arange(math.prod(picked)).reshape(picked), np.zeros(shape, np.int64)
     winner[index] = turn
     return winner[index] == turn
 
@@ -205,11 +199,6 @@ _accumulate = Primitive(
 def _row(x: Any) -> Any:
     """``x``, or one of no dimensions as a row of one."""
     return x if x.ndim else reshape(x, 1)
-
-
-def _one_dtype(op: str, x: Any, values: Any) -> None:
-    if x.dtype != values.dtype:
-        raise RuntimeError(f"{op}(): both tensors must have one dtype, got {x.dtype} and {values.dtype}")
 
 
 def _checked(op: str, input: Any, dim: int, index: Any, src: Any = None) -> tuple[Any, Index]:
@@ -273,7 +262,7 @@ def _shape_of(index: Index) -> tuple[int, ...]:
 def _with_source(op: str, input: Any, dim: int, index: Any, src: Any) -> tuple[Any, Index, Any]:
     src = tensor(op, src)
     x, places = _checked(op, input, dim, index, src)
-    _one_dtype(op, x, src)
+    one_dtype(op, x, src)
     return x, places, _pick(_row(src), index=tuple(slice(n) for n in index.shape) if index.ndim else (0,))
 
 
@@ -310,7 +299,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1
     """
     x, values = tensor("index_add", input), tensor("index_add", source)
     index = _rows("index_add", _row(x), dim, index, RuntimeError)
-    _one_dtype("index_add", x, values)
+    one_dtype("index_add", x, values)
     lane = len(index) - 1
     wanted = (*x.shape[:lane], index[lane].size, *x.shape[lane + 1 :]) if x.ndim else ()
     if values.shape != wanted or (not x.ndim and index[lane].size != 1):
@@ -333,7 +322,7 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
         if tensor("index_put", part).dtype not in (np.int64, np.int32, np.bool_):
             raise IndexError(f"index_put(): indices must be int64, int32 or bool, got {part.dtype}")
     values = tensor("index_put", values)
-    _one_dtype("index_put", x, values)
+    one_dtype("index_put", x, values)
     index, values, shape = place("index_put", x, tuple(indices), values)
     if accumulate:
         return _accumulate(x, values, index=index)
@@ -372,5 +361,5 @@ def masked_select(input: Any, mask: Any) -> Any:
     if chosen.dtype != bool:
         raise RuntimeError(f"masked_select(): mask must have dtype bool, got {chosen.dtype}")
     shape = broadcast_shape("masked_select", x.shape, chosen.shape)
-    chosen = np.broadcast_to(chosen._data if isinstance(chosen, Node) else chosen, shape).copy()
+    chosen = np.broadcast_to(value_of(chosen), shape).copy()
     return _pick(expand(x, shape=shape) if x.shape != shape else x, index=(chosen,))

@@ -9,7 +9,7 @@ import numpy as np
 from ..autograd import Primitive, broadcast_shape, expand
 from .elementwise import mul
 from .indexing import _pick
-from .operands import axis, factor, refuse, refuse_bool, tensor
+from .operands import axis, factor, one_dtype, refuse, refuse_bool, tensor
 from .reduction import sum
 from .shape import clone, mT, permute, reshape, squeeze, unsqueeze
 
@@ -32,8 +32,7 @@ def matmul(input: Any, other: Any) -> Any:
     a, b = (tensor("matmul", x) for x in (input, other))
     if a.ndim == 0 or b.ndim == 0:
         raise RuntimeError(f"matmul(): both inputs need at least one dimension, got shapes {a.shape} and {b.shape}")
-    if a.dtype != b.dtype:
-        raise RuntimeError(f"matmul(): both inputs must have one dtype, got {a.dtype} and {b.dtype}")
+    one_dtype("matmul", a, b)
     refuse_bool("matmul", a, error=NotImplementedError)
     row, column = a.ndim == 1, b.ndim == 1
     if a.shape[-1] != b.shape[0 if column else -2]:
@@ -66,13 +65,8 @@ def _of_rank(op: str, a: Any, b: Any, *ranks: int) -> Any:
     inner = xs[1].shape[-2:][0]
     if xs[0].shape[-1] != inner or (ranks == (3, 3) and xs[0].shape[0] != xs[1].shape[0]):
         raise RuntimeError(f"{op}(): shapes {shapes} do not fit")
-    _one_dtype(op, *xs)
+    one_dtype(op, *xs)
     return matmul(*xs)
-
-
-def _one_dtype(op: str, *xs: Any) -> None:
-    if any(x.dtype != xs[0].dtype for x in xs):
-        raise RuntimeError(f"{op}(): all tensors must have one dtype, got {', '.join(str(x.dtype) for x in xs)}")
 
 
 def mm(input: Any, mat2: Any) -> Any:
@@ -110,7 +104,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
     """
     refuse("addmm", options, "out")
     x, product = tensor("addmm", input), _of_rank("addmm", mat1, mat2, 2, 2)
-    _one_dtype("addmm", x, product)
+    one_dtype("addmm", x, product)
     if broadcast_shape("addmm", x.shape, product.shape) != product.shape:
         raise RuntimeError(f"addmm(): input of shape {x.shape} does not broadcast to {product.shape}")
     terms = (("beta", beta, x), ("alpha", alpha, product))
@@ -180,7 +174,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     The result has the other axes of ``a``, then those of ``b``. RuntimeError for sizes that differ, unless one is 1.
     """
     a, b = tensor("tensordot", a), tensor("tensordot", b)
-    _one_dtype("tensordot", a, b)
+    one_dtype("tensordot", a, b)
     refuse_bool("tensordot", a, error=NotImplementedError)
     if isinstance(dims, (tuple, list)):
         first, second = ([axis("tensordot", d, x.ndim) for d in given] for x, given in zip((a, b), dims, strict=True))
@@ -271,7 +265,7 @@ def einsum(equation: str, *operands: Any) -> Any:
     if not operands:
         raise ValueError("einsum(): needs at least one operand")
     xs = [tensor("einsum", x) for x in operands]
-    _one_dtype("einsum", *xs)
+    one_dtype("einsum", *xs)
     labels, result = _parsed(equation, xs)
     if len(xs) > 1:
         refuse_bool("einsum", *xs, error=NotImplementedError)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import Node, Primitive, wrap
+from ..autograd import Node, Primitive, value_of, wrap
 from ..dtypes import as_dtype, float32, result_type
 
 Number = (bool, int, float)
@@ -59,6 +59,12 @@ def refuse_bool(op: str, *inputs: Any, error: type[Exception] = RuntimeError) ->
         raise error(f"{op}(): is not defined for bools; use logical operations or cast to an integer dtype")
 
 
+def one_dtype(op: str, *tensors: Any) -> None:
+    """RuntimeError where ``tensors`` have more than one dtype."""
+    if any(x.dtype != tensors[0].dtype for x in tensors):
+        raise RuntimeError(f"{op}(): all tensors must have one dtype, got {', '.join(str(x.dtype) for x in tensors)}")
+
+
 def operands(op: str, a: Any, b: Any) -> tuple[Any, Any]:
     """``a`` and ``b`` in their common dtype (``torch.result_type``), with numbers left as they are.
 
@@ -95,7 +101,7 @@ def integer(op: str, name: str, value: Any) -> int:
 
 def integers(op: str, x: Any) -> np.ndarray:
     """The array of the indices ``x``, checked to be int64 or int32. RuntimeError otherwise."""
-    array: np.ndarray = x._data if isinstance(x, Node) else tensor(op, x)
+    array: np.ndarray = value_of(tensor(op, x))
     if array.dtype not in (np.int64, np.int32):
         raise RuntimeError(f"{op}(): indices must be int64 or int32, got {array.dtype}")
     return array

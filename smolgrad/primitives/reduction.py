@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd import Node, Primitive, expand, wrap
+from ..autograd import Node, Primitive, expand, like, value_of
 from .elementwise import abs, div, exp, isnan, maximum, minimum, ne, sign, where, zero
 from .indexing import along
 from .operands import Number, axes, axis, cast, floating, integer, must_float, refuse, refuse_bool, tensor
@@ -62,10 +63,7 @@ def _degrees(x: Any, dims: tuple[int, ...], correction: float) -> float:
 
 
 def _count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
-    count = 1
-    for i in dims:
-        count *= shape[i]
-    return count
+    return math.prod(shape[i] for i in dims)
 
 
 def _extreme(function: Any) -> Any:
@@ -171,17 +169,8 @@ def all(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> A
 def _verdict(op: str, function: Any, input: Any, dim: Any, keepdim: bool, options: Any) -> Any:
     refuse(op, options, "out")
     x = tensor(op, input)
-    found = np.asarray(function(_values(x), axis=axes(op, dim, x.ndim), keepdims=keepdim))
-    return _like(x, found.astype(np.uint8) if x.dtype == np.uint8 else found)
-
-
-def _values(x: Any) -> Any:
-    return x._data if isinstance(x, Node) else x
-
-
-def _like(x: Any, array: np.ndarray) -> Any:
-    """``array`` as what ``x`` is: an array or a constant tensor."""
-    return wrap(array) if isinstance(x, Node) else array
+    found = np.asarray(function(value_of(x), axis=axes(op, dim, x.ndim), keepdims=keepdim))
+    return like(x, found.astype(np.uint8) if x.dtype == np.uint8 else found)
 
 
 def amax(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
@@ -245,12 +234,12 @@ def _extreme_of(op: str, forms: tuple[Any, ...], input: Any, dim: Any, keepdim: 
 
 
 def _places(place: Any, x: Any, lane: int | None, keepdim: bool) -> np.ndarray:
-    return np.asarray(place(_values(x), axis=lane, keepdims=keepdim) if x.ndim else 0, dtype=np.int64)
+    return np.asarray(place(value_of(x), axis=lane, keepdims=keepdim) if x.ndim else 0, dtype=np.int64)
 
 
 def _picked(x: Any, places: np.ndarray, lane: int, keepdim: bool = True) -> picked:
     """The elements of ``x`` at ``places`` along ``lane``, each with its slope."""
-    indices = _like(x, places)
+    indices = like(x, places)
     values = along(x, indices, lane)
     if not keepdim and x.ndim:
         values, indices = (reshape(y, x.shape[:lane] + x.shape[lane + 1 :]) for y in (values, indices))
@@ -272,7 +261,7 @@ def _index_of(op: str, place: Any, input: Any, dim: int | None, keepdim: bool) -
     refuse_bool(op, x)
     lane = None if dim is None else axis(op, dim, x.ndim)
     _refuse_empty(op, x.shape, axes(op, lane, x.ndim))
-    return _like(x, _places(place, x, lane, keepdim))
+    return like(x, _places(place, x, lane, keepdim))
 
 
 # --- in order ---------------------------------------------------------------------------------------------------------
@@ -292,7 +281,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool | 
     refuse("sort", options, "out")
     x = tensor("sort", input)
     lane = axis("sort", dim, x.ndim)
-    return _picked(x, _order(_values(x), lane, descending), lane)
+    return _picked(x, _order(value_of(x), lane, descending), lane)
 
 
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, **options: Any) -> picked:
@@ -307,7 +296,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     most = x.shape[lane] if x.ndim else 1
     if not 0 <= count <= most:
         raise RuntimeError(f"topk(): k must be from 0 to {most}, the elements along dim {lane}, got {count}")
-    order = _order(_values(x), lane, largest)
+    order = _order(value_of(x), lane, largest)
     return _picked(x, order[(slice(None),) * lane + (slice(count),)] if x.ndim else order, lane)
 
 
@@ -326,7 +315,7 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False, **options:
         return _median(x, keepdim=keepdim)
     lane = axis("median", dim, x.ndim)
     _refuse_empty("median", x.shape, (lane,) if x.ndim else ())
-    return _picked(x, _middle(_values(x), lane), lane, keepdim)
+    return _picked(x, _middle(value_of(x), lane), lane, keepdim)
 
 
 def _middle(x: np.ndarray, lane: int) -> np.ndarray:
@@ -444,7 +433,7 @@ def cummax(input: Any, dim: int, **options: Any) -> picked:
     """
     refuse("cummax", options, "out")
     x = tensor("cummax", input)
-    lane, values = axis("cummax", dim, x.ndim), _values(x)
+    lane, values = axis("cummax", dim, x.ndim), value_of(x)
     if not x.ndim:
         return _picked(x, np.zeros((), np.int64), lane)
     leads = (values == np.maximum.accumulate(values, axis=lane)) | (values != values)

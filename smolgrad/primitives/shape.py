@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..autograd import Node, Primitive, unbroadcast
+from ..autograd import Node, Primitive, unbroadcast, value_of
 from ..autograd import expand as _expand
 from ..dtypes import result_type
 from .elementwise import where
@@ -103,9 +104,7 @@ def reshape(input: Any, *shape: Any) -> Any:
 
 def _determined(op: str, wanted: tuple[int, ...], size: int, what: str) -> tuple[int, ...]:
     """``wanted`` with the size that -1 stands for, of ``size`` elements in all. RuntimeError where it has others."""
-    known = 1
-    for n in wanted:
-        known *= n if n != -1 else 1
+    known = math.prod(n for n in wanted if n != -1)
     free = wanted.count(-1)
     if free == 1 and known > 0 and size % known == 0:
         return tuple(size // known if n == -1 else n for n in wanted)
@@ -123,7 +122,7 @@ def view(input: Any, *shape: Any) -> Any:
     if shape and isinstance(shape[0], np.dtype):
         raise NotImplementedError("view(): reading the memory in another dtype is not offered here; to() casts")
     y = reshape(x, *shape)
-    before, after = (t._data if isinstance(t, Node) else t for t in (x, y))
+    before, after = map(value_of, (x, y))
     if x.size and not np.may_share_memory(before, after):
         raise RuntimeError(
             f"view(): the memory of this tensor, of shape {x.shape} and strides {before.strides}, cannot be read in "
@@ -283,10 +282,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     start, end = axis("flatten", start_dim, x.ndim), axis("flatten", end_dim, x.ndim)
     if start > end:
         raise RuntimeError(f"flatten(): start_dim {start_dim} comes after end_dim {end_dim}")
-    size = 1
-    for n in x.shape[start : end + 1]:
-        size *= n
-    return reshape(x, x.shape[:start] + (size,) + x.shape[end + 1 :])
+    return reshape(x, x.shape[:start] + (math.prod(x.shape[start : end + 1]),) + x.shape[end + 1 :])
 
 
 def cat(tensors: Sequence[Any], dim: int = 0, **options: Any) -> Any:

@@ -443,7 +443,12 @@ SPECS = [
                 ((2, 3),), {"normalized_shape": (2,)}, RuntimeError, r"normalized_shape \(2,\) must be the last"
             ),
             ErrorInput(((2, 3),), {"normalized_shape": ()}, RuntimeError, r"normalized_shape"),
-            ErrorInput(((2, 3), (2,)), {"normalized_shape": (3,)}, RuntimeError, r"must have shape \(3,\), got \(2,\)"),
+            ErrorInput(
+                ((2, 3), (2,)),
+                {"normalized_shape": (3,)},
+                RuntimeError,
+                r"the shape of weight and bias, got shapes \(2, 3\) and \(2,\)",
+            ),
         ),
     ),
     OpSpec(
@@ -459,7 +464,12 @@ SPECS = [
         written=_with_lanes,
         errors=(
             ErrorInput(((2, 3),), {"normalized_shape": (2,)}, RuntimeError, r"must be the last sizes of the input"),
-            ErrorInput(((2, 3), (2,)), {"normalized_shape": (3,)}, RuntimeError, r"weight's shape, which is \(2,\)"),
+            ErrorInput(
+                ((2, 3), (2,)),
+                {"normalized_shape": (3,)},
+                RuntimeError,
+                r"the shape of weight and bias, got shapes \(2, 3\) and \(2,\)",
+            ),
         ),
     ),
     OpSpec(

@@ -210,6 +210,13 @@ def _binary(_op: Asked, x: Any, t: Any, *, reduction: str = "mean", weight: Any 
     return losses if reduction == "none" else getattr(torch, reduction)(losses)
 
 
+def _divergence(_op: Asked, x: Any, t: Any, *, reduction: str = "mean") -> Any:
+    losses = torch.where(t == 0, 0, t * torch.log(t)) - t * x
+    if reduction == "batchmean":
+        return losses.sum() / (x.shape[0] if x.ndim else 1)
+    return losses if reduction == "none" else getattr(torch, reduction)(losses)
+
+
 def _in_vectors(op: Asked, x: Any, **params: Any) -> Any:
     """``op`` of so many elements that its vectorised kernel takes all of them."""
     return op(x.reshape(-1).repeat(32), **params)[: x.numel()].reshape(x.shape)
@@ -443,6 +450,12 @@ DIFFERENCES = (
         ),
         _binary,
         "PyTorch's second derivatives are those of a formula with 1e-12 added to its denominators",
+    ),
+    Difference(
+        ("functional.kl_div",),
+        lambda xs, params: "log_target" not in params and bool((xs[1] < 0).any()),
+        _divergence,
+        "a slope that is NaN, as that of log t below 0, is NaN times any cotangent; times 0 PyTorch's xlogy makes it 0",
     ),
     Difference(
         tuple(f"functional.{name}" for name in ("elu", "selu", "hardtanh")),

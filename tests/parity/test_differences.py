@@ -263,6 +263,18 @@ def test_the_second_derivative_of_binary_cross_entropy_has_nothing_added() -> No
     assert abs(second(smolgrad, smolgrad.functional, smolgrad.grad) - 16) < 1e-14  # d²/dx² -log x = 1/x²
 
 
+def test_the_slope_of_kl_div_at_a_negative_target_is_nan_whatever_the_cotangent() -> None:
+    def slope(module: Any, functional: Any, cotangent: float) -> float:
+        target = module.tensor([-1.0], requires_grad=True)
+        losses = functional.kl_div(module.tensor([0.0]), target, reduction="none")
+        losses.backward(module.tensor([cotangent]))
+        return float(target.grad[0])
+
+    assert math.isnan(slope(torch, torch.nn.functional, 1.0))
+    assert slope(torch, torch.nn.functional, 0.0) == 0
+    assert all(math.isnan(slope(smolgrad, smolgrad.functional, cotangent)) for cotangent in (1.0, 0.0))
+
+
 @pytest.mark.parametrize("name", ["elu", "selu", "hardtanh", "hardswish"])
 def test_the_slope_of_an_activation_at_nan_is_that_of_pytorchs_vectors(name: str) -> None:
     def slope(module: Any, functional: Any, count: int) -> float:
@@ -483,6 +495,7 @@ def test_every_row_has_a_test_here() -> None:
         "functional.cosine_similarity",
         "functional.embedding",
         "functional.binary_cross_entropy",
+        "functional.kl_div",
         "functional.elu",
         "functional.selu",
         "functional.hardtanh",

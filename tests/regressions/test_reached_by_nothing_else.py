@@ -154,6 +154,9 @@ def test_losses_at_the_ends_of_their_options() -> None:
     each = functional.kl_div(smolgrad.log(p), p * 1, reduction="batchmean")
     assert each.item() == 0
     assert functional.kl_div(M, M, reduction="batchmean").item() == pytest.approx(-3)
+    logits = smolgrad.log(smolgrad.tensor([[1.0, 3.0], [1.0, 1.0]], dtype="float64"))  # of 1/4 and 3/4
+    smoothed = functional.cross_entropy(logits, smolgrad.tensor([0, 1]), ignore_index=1, label_smoothing=0.5)
+    assert smoothed.item() == pytest.approx(0.75 * np.log(4) + 0.25 * np.log(4 / 3))
 
 
 def test_einsum_of_many_products_goes_by_a_cheap_path() -> None:
