@@ -3,6 +3,7 @@
 Every rule is a line of Python that both libraries understand, so that what fails is a short program in them.
 """
 
+from contextlib import suppress
 from unittest.mock import patch
 
 import numpy as np
@@ -42,6 +43,13 @@ with lib.no_grad():
     for i, p in enumerate(model.parameters()):
         p.copy_(array(np.cos(np.arange(float(np.prod(p.shape)))).reshape(p.shape) + i))
 losses, saved = [], None
+"""
+# PyTorch from parameters that are a few units in the last place off: how far it comes to be from PyTorch is how much
+# the training so far makes of a rounding error.
+NUDGE = """
+with lib.no_grad():
+    for p in model.parameters():
+        p.mul_(array(1 + 2.0**-50 * np.cos(np.arange(float(np.prod(p.shape)))).reshape(p.shape)))
 """
 OPTIMIZERS = [
     "optim.SGD(model.parameters(), lr=0.1)",
@@ -87,6 +95,8 @@ class Machine(RuleBasedStateMachine):
         self.names = {library: {} for library in IMPORTS}
         for library, imports in IMPORTS.items():
             exec(imports + COMMON, self.names[library])
+        self.nudged = {}
+        exec(IMPORTS["torch"] + COMMON + NUDGE, self.nudged)
 
     def run(self, line):
         """Run a line in both, which refuse it both or neither."""
@@ -97,6 +107,8 @@ class Machine(RuleBasedStateMachine):
                 exec(line, names)
             except RuntimeError as error:
                 refused[library] = error
+        with suppress(RuntimeError):
+            exec(line, self.nudged)
         if refused:
             self.lines[-1] = f"try: {line}\nexcept RuntimeError as error: print(error)"
         self.require(len(refused) != 1, f"refused by one alone: {refused}")
@@ -176,11 +188,12 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def all_agrees(self):
-        ours, theirs = (numbers(self.names[library]) for library in IMPORTS)
+        ours, theirs, nudged = map(numbers, (*self.names.values(), self.nudged))
         self.require(ours.keys() == theirs.keys(), f"in one alone: {ours.keys() ^ theirs.keys()}")
         for name, a in ours.items():
             b = theirs[name]
-            close = a.shape == b.shape and (np.abs(a - b) <= 1e-12 * max(1.0, np.abs(b).max(initial=0))).all()
+            allowed = 1e-12 * max(1.0, np.abs(b).max(initial=0)) + 16 * np.abs(nudged[name] - b).max(initial=0)
+            close = a.shape == b.shape and (np.abs(a - b) <= allowed).all()
             self.require(close, f"{name}: {a}, in PyTorch {b}")
 
 
@@ -213,9 +226,9 @@ def faulty(change):
 
 # Faults that the machine must find, and how many lines its program may have at the most.
 FAULTS = {
-    "goes uphill": (lambda: faulty(np.negative), 7),
-    "zeros left": (lambda: patch.object(nn.module.Tensor, "zero_", lambda self: self), 7),
-    "training forgotten": (lambda: patch.object(nn.Module, "eval", lambda self: self), 7),
+    "goes uphill": (lambda: faulty(np.negative), 9),
+    "zeros left": (lambda: patch.object(nn.module.Tensor, "zero_", lambda self: self), 9),
+    "training forgotten": (lambda: patch.object(nn.Module, "eval", lambda self: self), 9),
 }
 
 

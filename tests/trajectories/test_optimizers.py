@@ -199,19 +199,34 @@ def leaf(array, layout):
 
 
 class Same:
-    """Checks arrays against PyTorch's to 1e-12 of the largest value that each element has had, since sums cancel.
+    """Checks arrays against PyTorch's to 1e-12 of the largest term that went into each element, since sums cancel."""
 
-    ``largest`` starts with what goes into the first of these sums beside the gradient.
-    """
+    def __init__(self):
+        self.largest = {}
 
-    def __init__(self, largest):
-        self.largest = largest
+    def made_of(self, key, terms):
+        """Take ``terms``, one an element, or what bounds them, into account."""
+        self.largest[key] = np.fmax(self.largest.get(key, 0.0), np.abs(terms))
+
+    def made_of_gradient(self, i, g, weight_decay, beta=0.0):
+        """The gradient ``g`` and what decays of the parameter go into the state, with Adam's ``beta`` squared."""
+        terms = np.abs(g) + weight_decay * self.largest[f"parameter {i}"]
+        for key in ("momentum_buffer", "exp_avg"):
+            self.made_of(f"{key} {i}", terms)
+        for key in ("exp_avg_sq", "max_exp_avg_sq"):
+            self.made_of(f"{key} {i}", (1 - beta) * terms**2)
+
+    def made_of_step(self, i, lr, state, eps=0.0):
+        """A step along the state goes into the parameter: of SGD of the buffer, of Adam of the mean over the root."""
+        over = np.sqrt(state["exp_avg_sq"].numpy()) + eps if "exp_avg_sq" in state else 1.0
+        with np.errstate(all="ignore"):
+            self.made_of(f"parameter {i}", lr * self.largest.get(f"exp_avg {i}", 0.0) / over)
 
     def __call__(self, key, ours, theirs):
         theirs = theirs.detach().numpy()
         assert ours.shape == theirs.shape, key
         assert ours.dtype == theirs.dtype, key
-        self.largest[key] = np.fmax(self.largest.get(key, 0.0), np.abs(theirs))
+        self.made_of(key, theirs)
         close = np.abs(ours - theirs) <= 1e-12 * self.largest[key]
         wrong = ~(close | (ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
         assert not wrong.any(), f"{key}: {ours[wrong].flat[0]!r} instead of {theirs[wrong].flat[0]!r}"
@@ -234,22 +249,25 @@ def test_given_gradients_move_parameters_and_state_as_in_pytorch(optimizer, data
     groups, theirs = ([{"params": xs[:1], "lr": 0.2}, {"params": xs[1:]}] for xs in (ps, qs))
     ours = getattr(optim, optimizer)(groups, **settings)
     theirs = getattr(torch.optim, optimizer)(theirs, **settings, foreach=False)
-    same = Same({f"parameter {i}": np.abs(a) for i, a in enumerate(start)})
-    same.largest |= {f"{key} {i}": settings["weight_decay"] * np.abs(a) for i, a in enumerate(start)
-                     for key in ("momentum_buffer", "exp_avg")}  # fmt: skip
+    same = Same()
+    for i, a in enumerate(start):
+        same.made_of(f"parameter {i}", a)
     for scales, rate in zip(steps, rates, strict=True):
-        for p, q, scale in zip(ps, qs, scales, strict=True):
+        for i, (p, q, scale) in enumerate(zip(ps, qs, scales, strict=True)):
             g = None if scale is None else np.asarray(scale * rng.normal(size=p.shape))
             layout = data.draw(st.sampled_from(sorted(LAYOUTS)), label="gradient's layout")
             p.grad = None if g is None else smolgrad.from_numpy(LAYOUTS[layout](g))
             q.grad = None if g is None else torch.tensor(g)
+            if g is not None:
+                same.made_of_gradient(i, g, settings["weight_decay"], *settings.get("betas", ())[1:])
         for group in ours.param_groups[1:] + theirs.param_groups[1:]:
             group["lr"] = group["lr"] if rate is None else rate
         ours.step()
         theirs.step()
         for i, (p, q) in enumerate(zip(ps, qs, strict=True)):
-            same(f"parameter {i}", p.data, q)
             state = {k: v for k, v in theirs.state[q].items() if v is not None}  # SGD's buffer without momentum is None
+            same.made_of_step(i, theirs.param_groups[min(i, 1)]["lr"], state, settings.get("eps", 0.0))
+            same(f"parameter {i}", p.data, q)
             assert ours.state.get(p, {}).keys() == state.keys()
             for key, value in state.items():
                 same(f"{key} {i}", np.asarray(ours.state[p][key], "float32" if key == "step" else None), value)
