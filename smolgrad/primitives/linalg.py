@@ -151,11 +151,13 @@ def _contracted(a: Any, of_a: Labels, b: Any, of_b: Labels, kept: set[Any]) -> t
     stretched = {label for label in of_a if label in of_b and a.shape[of_a.index(label)] != b.shape[of_b.index(label)]}
     pair = []
     for x, labels, others in ((a, of_a, of_b), (b, of_b, of_a)):
-        # An axis of 1 beside a longer one is none; and what only one of the two has is summed before.
-        lone = [i for i, label in enumerate(labels) if label in stretched and x.shape[i] == 1]
+        # An axis of 1 beside a longer one is none; and what only one of the two has is summed before, in int64 where it
+        # is of integers, as in PyTorch: not where it is of 1.
+        wanted = kept | (set(others) - stretched)
+        lone = [i for i, label in enumerate(labels) if x.shape[i] == 1 and (label in stretched or label not in wanted)]
         x = reshape(x, [n for i, n in enumerate(x.shape) if i not in lone]) if lone else x
         labels = [label for i, label in enumerate(labels) if i not in lone]
-        pair.append(_without(x, labels, kept | (set(others) - stretched)))
+        pair.append(_without(x, labels, wanted))
     (a, of_a), (b, of_b) = pair
     batch = [label for label in of_a if label in of_b and label in kept]
     inner = [label for label in of_a if label in of_b and label not in kept]
@@ -185,8 +187,11 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     if len(first) != len(second) or len({*first}) < len(first) or len({*second}) < len(second):
         raise RuntimeError(f"tensordot(): the lists of dims must be of one length and name none twice, got {dims}")
     for i, j in zip(first, second, strict=True):
-        if a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j]):
-            raise RuntimeError(f"tensordot(): sizes of dim {i} of {a.shape} and dim {j} of {b.shape} must be equal")
+        if a.shape[i] != b.shape[j]:
+            if 1 not in (a.shape[i], b.shape[j]):
+                raise RuntimeError(f"tensordot(): sizes of dim {i} of {a.shape} and dim {j} of {b.shape} differ")
+            a, b = (sum(a, i, True), b) if b.shape[j] == 1 else (a, sum(b, j, True))
+    one_dtype("tensordot", a, b)
     of_a: Labels = [*range(a.ndim)]
     of_b = [first[second.index(j)] if j in second else a.ndim + j for j in range(b.ndim)]
     kept = {label for label in of_a + of_b if label not in first}

@@ -160,7 +160,7 @@ SPECS = [
         contracted(),
         affine=True,
         errors=(
-            _dims(2, RuntimeError, r"sizes of dim 0 of \(2, 3\) and dim 0 of \(3, 2\) must be equal"),
+            _dims(2, RuntimeError, r"sizes of dim 0 of \(2, 3\) and dim 0 of \(3, 2\) differ"),
             _dims(3, RuntimeError, r"dims 3 must be from 0 to the dimensions of both, 2 and 2"),
             _dims(-1, RuntimeError, r"dims -1 must be"),
             _dims(((0, 1), (0,)), RuntimeError, r"of one length"),

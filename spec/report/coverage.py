@@ -108,12 +108,15 @@ def missed(lines: Lines, engine: Engine, ops: Iterable[str]) -> list[tuple[str, 
     return found
 
 
-def _chances(lines: Lines, op: str, condition: str) -> int:
+def _chances(lines: Lines, op: str, condition: str, everything: bool) -> int:
     """The cases of ``op`` under the properties that ever met ``condition``, for any op; of all, if none did.
 
-    Properties that share a draw see the same cases.
+    In a run that is not of ``everything`` those count that met another condition of its group: that none of a few ops
+    met one is chance. Properties that share a draw see the same cases.
     """
-    meeting = {name for (_, name), line in lines.items() if condition in line.conditions}
+    group = condition.partition(": ")[0]
+    sought = [condition] if everything else [f"{group}: {name}" for name in CONDITIONS[group]]
+    meeting = {name for (_, name), line in lines.items() if any(other in line.conditions for other in sought)}
     examples = {
         name: line.examples for (o, name), line in lines.items() if o == op and (name in meeting or not meeting)
     }
@@ -129,7 +132,11 @@ def never_met(engine: Engine) -> list[tuple[str, str]]:
         spec.name for name, specs in properties().items() for spec in specs if (spec.name, name) not in lines
     }
     whole = [spec.name for spec in SPECS if spec.name not in some_missing]
-    return [(op, name) for op, name in missed(lines, engine, whole) if _chances(lines, op, name) >= ENOUGH]
+    return [
+        (op, name)
+        for op, name in missed(lines, engine, whole)
+        if _chances(lines, op, name, everything=not some_missing) >= ENOUGH
+    ]
 
 
 def tables(lines: Lines, never: Iterable[tuple[str, str]]) -> Iterator[Table]:

@@ -177,6 +177,14 @@ def test_a_run_of_few_examples_or_few_properties_is_not_judged(narrow: OpSpec, l
     assert coverage.never_met(ENGINE) == []
 
 
+def test_a_layout_that_one_of_few_ops_has_not_met_is_chance(lines: dict[Any, ledger.Line]) -> None:
+    spec = BY_NAME["sum"]
+    run(spec)
+    one = next(name for name in catalogue.properties() if name != "vjp_matches_finite_differences")
+    lines["sum", one].conditions["layouts of cotangents: reversed"] = 1
+    assert not [name for _, name in coverage.never_met(ENGINE) if name.startswith("layouts of cotangents")]
+
+
 def test_an_example_counts_a_condition_once_and_processes_add_up(lines: dict[Any, ledger.Line]) -> None:
     for _ in range(2):
         with ledger.during("relu", "a property"):
