@@ -436,7 +436,7 @@ SPECS = [
     OpSpec(
         "functional.layer_norm",
         normalised(),
-        domain=(Domain(spread=1 / 4), Domain(), Domain()),
+        domain=(Domain(spread=1 / 2), Domain(), Domain()),
         written=_with_lanes,
         errors=(
             ErrorInput(
@@ -475,7 +475,7 @@ SPECS = [
     OpSpec(
         "functional.batch_norm",
         by_channel(),
-        domain=(Domain(spread=1 / 4), Domain(), Domain()),
+        domain=(Domain(spread=1 / 2), Domain(), Domain()),
         written=_by_channel,
         errors=(
             ErrorInput(
@@ -599,7 +599,7 @@ SPECS = [
     OpSpec(
         "functional.cosine_similarity",
         directions(),
-        domain=Domain(spread=1 / 4),
+        domain=Domain(spread=1 / 2),
         errors=(
             ErrorInput(((2,), (2,)), {}, IndexError, r"dim 1 is out of range"),
             ErrorInput(((2,), (3,)), {"dim": 0}, RuntimeError, r"do not broadcast"),
@@ -609,7 +609,7 @@ SPECS = [
     OpSpec(
         "functional.group_norm",
         in_groups(),
-        domain=(Domain(spread=1 / 4), Domain(), Domain()),
+        domain=(Domain(spread=1 / 2), Domain(), Domain()),
         written=_in_groups,
         errors=(
             ErrorInput(((2, 3),), {"num_groups": 2, "eps": 0.5}, RuntimeError, r"must divide the channels of \(2, 3\)"),
