@@ -43,6 +43,8 @@ except ImportError as error:
 
 console = Console(highlight=False)
 
+FEW = 4  # ops that one process has verified before a second has imported what it needs
+
 
 # --- list and show ----------------------------------------------------------------------------------------------------
 
@@ -139,7 +141,8 @@ def _run_suite(args: argparse.Namespace, seed: int, progress: Progress) -> Run:
         events.touch()
         began = time.monotonic()
         command = [sys.executable, "-m", "pytest", "tests/properties", "tests/parity", "-q", "-p", "spec.report.live"]
-        command += [f"--events={events}", f"--ledger={ledger}", f"--only={','.join(args.ops)}", f"-n{args.n}"]
+        workers = args.n if args.n is not None else "0" if 0 < len(args.ops) <= FEW else "auto"
+        command += [f"--events={events}", f"--ledger={ledger}", f"--only={','.join(args.ops)}", f"-n{workers}"]
         command += [f"--hypothesis-seed={seed}", *([f"--examples={args.examples}"] if args.examples else [])]
         with output.open("w") as out, _ended(command, out) as process:
             outcomes = _follow(process, events, progress, seed)
@@ -153,7 +156,7 @@ def _announced(args: argparse.Namespace, doing: str) -> None:
         if importlib.util.find_spec(module) is None:
             sys.exit(f'{args.command} needs {module}, which is not installed: pip install -e ".[test]"')
     ops = list(map(_known, args.ops))
-    what = ", ".join(ops) if 0 < len(ops) < 5 else f"{len(ops) or len(SPECS)} ops"
+    what = ", ".join(ops) if 0 < len(ops) <= FEW else f"{len(ops) or len(SPECS)} ops"
     times = f", at most {args.examples} examples of each property" if args.examples else ""
     console.print(f"{doing} {what}{times}, seed {args.seed}")
 
@@ -402,7 +405,7 @@ def main() -> int:
     running.add_argument("--examples", type=int, metavar="N", help="of each property, instead of the profile's")
     running.add_argument("--seed", type=int, default=seed, help="of everything that is drawn; a new one by default")
     workers = argparse.ArgumentParser(add_help=False)
-    workers.add_argument("-n", default="auto", metavar="WORKERS", help="processes; 0 runs everything in one")
+    workers.add_argument("-n", metavar="WORKERS", help="processes: 0 is one alone, auto one a core")
     verifying = commands.add_parser(
         "verify", parents=[running, workers], help="run every property, and show what was compared"
     )
