@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import time
@@ -35,6 +36,7 @@ class Package:
     size: int
     tests: tuple[str, ...]
     without: str = ""  # a folder that is left as it is
+    most: float = math.inf  # seconds of the tests that are tried on a mutant, the likeliest to notice first
 
 
 def _of_the_suite() -> tuple[str, ...]:
@@ -45,7 +47,7 @@ def _of_the_suite() -> tuple[str, ...]:
 PACKAGES = {
     "smolgrad": Package(400, ("tests/properties", "tests/parity", "tests/regressions", "tests/trajectories")),
     # A planted fault that is changed is another fault. What looks at other things than spec/ tells nothing of it.
-    "spec": Package(150, _of_the_suite(), without="spec/faults/named"),
+    "spec": Package(150, _of_the_suite(), without="spec/faults/named", most=120.0),
 }
 
 
@@ -86,12 +88,18 @@ def main() -> int:
     verdicts = [Verdict(mutant, kept[mutant.key], 0.0) for mutant in mutants if mutant not in waiting]
     with _progress() as progress:
         task = progress.add_task("the suite as it is", total=None)
-        for verdict in running.verdicts(ROOT, waiting, known, package.tests, args.seed, args.examples, args.n):
+        settings = (package.tests, args.seed, args.examples, args.n, package.most, _told_unfit)
+        for verdict in running.verdicts(ROOT, waiting, known, *settings):
             progress.update(task, description="mutants", total=len(waiting), advance=1)
             verdicts.append(verdict)
             kept[verdict.mutant.key] = verdict.killer
             _write(args.verdicts, kept)
     return _told(verdicts, time.monotonic() - began)
+
+
+def _told_unfit(tests: list[str]) -> None:
+    for test in tests:
+        console.print(f"no judge, since it fails without any mutant: {escape(test)}", soft_wrap=True)
 
 
 def _progress() -> Progress:

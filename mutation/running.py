@@ -8,6 +8,7 @@ import contextlib
 import gc
 import importlib
 import io
+import math
 import multiprocessing
 import os
 import py_compile
@@ -22,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from itertools import accumulate
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -33,10 +35,10 @@ from .plugin import Chosen, Reaching, Unshrunk
 
 # What the tests import from elsewhere, and what of it is imported at the first use.
 HEAVY = ("numpy", "torch", "torch.fx.experimental.symbolic_shapes", "hypothesis.extra.numpy", "hypothesis.stateful")
-SKETCHED = 4  # examples of a test, to see what it reaches
 WHOLE = 3600.0  # seconds that the whole suite may take, as it is
 PATIENCE = 20.0  # seconds of its own time that a process may take beyond five times the usual
 FEW = 1.5  # seconds of the tests that are tried before all that reach a mutant
+UNFIT = 0.01  # of the tests may fail without any mutant: those that need more examples than they get, or shrinking
 MEMORY = 8 << 30  # bytes of address space that a mutant may take
 
 
@@ -151,6 +153,7 @@ class Reach:
 
     seconds: dict[str, float]
     lines: dict[str, dict[int, list[str]]]
+    unfit: list[str] = field(default_factory=list)  # tests that fail without any mutant, and are not among the others
     kills: Counter[str] = field(default_factory=Counter)
 
     def tests(self, file: str, line: int, source: str) -> list[str]:
@@ -160,7 +163,7 @@ class Reach:
         found, everything = self.lines.get(file, {}), set(self.seconds)
         reaching: set[str] = set()
         for first, last in [(line, line), *_around(source, line)]:
-            reaching = {test for n in range(first, last + 1) for test in found.get(n, ()) if test}
+            reaching = {test for n in range(first, last + 1) for test in found.get(n, ()) if test in everything}
             if reaching:
                 break
         anywhere = not reaching or ("" in found.get(line, ()) and _is_in_function(source, line))
@@ -181,6 +184,11 @@ class Reach:
             files.add(file)
             seconds -= self.seconds[test]
         return chosen
+
+    def within(self, tests: list[str], seconds: float) -> list[str]:
+        """As many of ``tests`` from the front as take ``seconds``."""
+        spent = accumulate(self.seconds[test] for test in tests)
+        return [test for test, so_far in zip(tests, spent, strict=True) if so_far <= seconds]
 
     def _in_order(self, tests: set[str]) -> list[str]:
         """Those first whose function has killed most for the time that it takes."""
@@ -208,14 +216,14 @@ def _is_in_function(source: str, line: int) -> bool:
     return any(node.body[0].lineno <= line <= (node.end_lineno or line) for node in functions)
 
 
-def reach(copy: Path, files: list[str], tests: Sequence[str], seed: int) -> Reach:
-    """Run ``tests`` on the source as it is, which must pass, and see what they reach of ``files``."""
+def reach(copy: Path, files: list[str], tests: Sequence[str], seed: int, examples: int) -> Reach:
+    """Run ``tests`` on the source as it is, and see what they reach of ``files``. RuntimeError where too many fail."""
 
     def look() -> Any:
         coverage = Coverage(data_file=None, include=[str(copy / file) for file in files], config_file=False)
         noting = Reaching(coverage)
         coverage.start()
-        code = _pytest(tests, seed, Unshrunk(SKETCHED), noting)
+        code = _pytest(tests, seed, Unshrunk(examples), noting)
         coverage.stop()
         data = coverage.get_data()
         lines = {}
@@ -225,10 +233,10 @@ def reach(copy: Path, files: list[str], tests: Sequence[str], seed: int) -> Reac
         return code, noting.failed, noting.seconds, lines
 
     told = forked(copy, WHOLE, look)
-    if told is None or told[0] != pytest.ExitCode.OK:
-        failed = ", ".join(told[1]) if told else "the process ended"
-        raise RuntimeError(f"without any mutant: {failed}\n{(copy / '.output').read_text()[-3000:]}")
-    return Reach(told[2], told[3])
+    code, failed, seconds, lines = told or (None, ["the process ended"], {}, {})
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or len(failed) > UNFIT * len(seconds):
+        raise RuntimeError(f"without any mutant: {', '.join(failed)}\n{(copy / '.output').read_text()[-3000:]}")
+    return Reach({test: took for test, took in seconds.items() if test not in failed}, lines, failed)
 
 
 def killer(copy: Path, ids: list[str], seed: int, examples: int, limit: float) -> str | None:
@@ -263,19 +271,31 @@ class Verdict:
     seconds: float
 
 
-_worker: tuple[Path, Reach, int, int]  # of a worker's process: its copy, what reaches what, the seed, the examples
+_worker: tuple[Path, Reach, int, int, float]  # of a worker's process: its copy, what reaches what, and the settings
 
 
 def verdicts(
-    root: Path, mutants: list[Mutant], files: list[str], tests: Sequence[str], seed: int, examples: int, workers: int
+    root: Path,
+    mutants: list[Mutant],
+    files: list[str],
+    tests: Sequence[str],
+    seed: int,
+    examples: int,
+    workers: int,
+    most: float = math.inf,
+    unfit: Callable[[list[str]], None] = lambda tests: None,
 ) -> Iterator[Verdict]:
-    """What becomes of each of ``mutants``, as it is known, after the suite was run as it is."""
+    """What becomes of each of ``mutants``, as it is known, after the suite was run as it is.
+
+    Tests of at most so many seconds are tried on each; ``unfit`` is told those that fail without any mutant.
+    """
     if not mutants:
         return
     prepare()
     with copied(root) as copy:
-        reached = reach(copy, files, tests, seed)
-        settings = (copy, reached, seed, examples)
+        reached = reach(copy, files, tests, seed, examples)
+        unfit(reached.unfit)
+        settings = (copy, reached, seed, examples, most)
         pool = ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _settle_worker, settings)
         try:
             for future in as_completed([pool.submit(_verdict, mutant) for mutant in mutants]):
@@ -292,14 +312,14 @@ def _settle_worker(copy: Path, *rest: Any) -> None:
 
 
 def _verdict(mutant: Mutant) -> Verdict:
-    copy, reached, seed, examples = _worker
+    copy, reached, seed, examples, most = _worker
     began = time.monotonic()
     file = copy / mutant.file
     tests = reached.tests(mutant.file, mutant.line, file.read_text(encoding="utf-8"))
     with changed(file, mutant.source):
         found = None
-        for ids in (reached.few(tests), tests):
-            usual = sum(reached.seconds[test] for test in ids) * max(1, examples / SKETCHED)
+        for ids in (reached.few(tests), reached.within(tests, most)):
+            usual = sum(reached.seconds[test] for test in ids)
             found = found or killer(copy, ids, seed, examples, limit=PATIENCE + 5 * usual)
     reached.kills[_function(found or "")] += 1
     return Verdict(mutant, found, time.monotonic() - began)

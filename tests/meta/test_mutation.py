@@ -107,6 +107,24 @@ def test_a_suite_that_fails_by_itself_proves_nothing(project: Path) -> None:
         _verdicts(project, _mutant("return n", "return n * 2"))
 
 
+def test_one_of_many_that_fails_by_itself_is_no_judge(project: Path) -> None:
+    (project / "tests/test_others.py").write_text(
+        'import pytest\n\n\n@pytest.mark.parametrize("n", range(120))\ndef test_other(n):\n    assert n != 7\n'
+    )
+    told: list[list[str]] = []
+    (wrong,) = running.verdicts(
+        project, [_mutant("return n", "return n * 2")], ["project/counting.py"], ["tests"], 0, 4, 1, unfit=told.append
+    )
+    assert wrong.killer is None
+    assert told == [["tests/test_others.py::test_other[7]"]]
+
+
+def test_tests_are_tried_for_so_many_seconds() -> None:
+    reach = running.Reach({"a": 0.2, "b": 0.1, "c": 0.4}, {})
+    assert reach.within(["b", "a", "c"], 0.5) == ["b", "a"]
+    assert reach.within(["b", "a", "c"], 1.0) == ["b", "a", "c"]
+
+
 def test_the_least_statement_around_a_line_comes_first() -> None:
     reach = running.Reach({"a": 0.1, "b": 0.1, "c": 0.1}, {"f.py": {3: ["a"], 5: ["b"]}})
     source = "def f():\n    x = [\n        1,\n        2,\n    ]; y = 1\n"
