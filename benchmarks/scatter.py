@@ -32,8 +32,9 @@ def run(quick: bool) -> Result:
         row = {"table": f"{count}x{width}", "picks": picks, "repeats": repeats, "µs": min(times["smolgrad"]) * 1e6}
         rows.append(row | {f"÷ {name}": ratio(times, "smolgrad", name) for name in found if name != "smolgrad"})
     slowest = max(row[f"÷ {ADD_AT}"].median for row in rows)
-    text = f"never slower than np.add.at of rows (the worst ratio is {slowest:.2f})"
-    return Result(TITLE, rows, [] if quick else [Claim(text, slowest <= 1)])
+    # Of few values it is np.add.at itself, and what it takes to see that is a few hundredths.
+    text = f"not slower than np.add.at of rows by a tenth (the worst ratio is {slowest:.2f})"
+    return Result(TITLE, rows, [] if quick else [Claim(text, slowest <= 1.1)])
 
 
 def zipf(count: int, picks: int) -> np.ndarray:

@@ -17,22 +17,27 @@ __all__ = [
 ]  # fmt: skip
 
 Index = tuple[Any, ...]
-_FEW = 2048  # up to so many values, finding flat places costs more than it saves
+_FEW = 1024  # up to so many values, finding flat places costs more than it saves
 
 
 def _scatter_add(buffer: np.ndarray, index: Index, values: np.ndarray) -> None:
     """Add ``values`` into ``buffer[index]``, as often as ``index`` names a place."""
-    if not any(isinstance(i, np.ndarray) and i.dtype != bool for i in index):
+    arrays = [i for i in index if isinstance(i, np.ndarray) and i.dtype.kind != "b"]
+    if not arrays:
         buffer[index] += values  # slices, integers and masks name no place twice
         return
+    k = len(index)
+    if k == 1 and buffer.size == len(buffer):  # a column is a line
+        buffer, values = buffer.reshape(-1), values.reshape(arrays[0].shape)
     if buffer.ndim == 1 or values.size <= _FEW:
         np.add.at(buffer, index, values)
         return
-    # NumPy's add.at is fast for flat places alone. In them every row is spelled one way, negative or not.
-    k = len(index)
-    if all(isinstance(i, np.ndarray) and i.dtype != bool for i in index):
-        rows = np.ravel_multi_index(np.broadcast_arrays(*index), buffer.shape[:k], mode="wrap")
-        width = math.prod(buffer.shape[k:])
+    # NumPy's add.at is fast for flat places alone. A negative number counts from the end in them too, on the first axis
+    # alone: beside others each is spelled one way.
+    if len(arrays) == k:
+        rows, width = arrays[0].astype(np.intp), math.prod(buffer.shape[k:])
+        if k > 1:
+            rows = np.ravel_multi_index(np.broadcast_arrays(*index), buffer.shape[:k], mode="wrap")
         places = rows.reshape(-1, 1) * width + np.arange(width)
     else:
         places = np.arange(buffer.size).reshape(buffer.shape)[index]

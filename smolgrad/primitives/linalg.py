@@ -41,11 +41,7 @@ def matmul(input: Any, other: Any) -> Any:
             f"{'only' if column else 'last but one'} size of the second must be equal"
         )
     broadcast_shape("matmul", a.shape[:-2], b.shape[:-2])
-    if row:
-        a = unsqueeze(a, 0)
-    if column:
-        b = unsqueeze(b, 1)
-    y = _matmul(a, b)
+    y = _matmul(unsqueeze(a, 0) if row else a, unsqueeze(b, 1) if column else b)
     if column:
         y = squeeze(y, -1)
     if row:
