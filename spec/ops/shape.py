@@ -205,7 +205,7 @@ def matrices(draw: Any, min_dims: int = 2, max_dims: int = 4) -> Call:
 
 @st.composite
 def diagonals(draw: Any) -> Call:
-    shape = draw(shapes.shapes(2, 4, min_side=0))
+    shape = draw(shapes.shapes(2, 4, min_side=draw(st.sampled_from([1, 1, 0]))))
     dims = draw(shapes.some_axes(len(shape), 2))[:2]
     return Call((shape,), {"offset": draw(DIAGONALS), "dim1": dims[0], "dim2": dims[1]})
 
