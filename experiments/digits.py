@@ -11,7 +11,6 @@ import sys
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from . import plots, run
 from .run import Data, Library, Run, Side, Task
@@ -27,6 +26,8 @@ MEASURE = "held-out accuracy"
 
 def digits(dtype: str) -> tuple[Data, Data]:
     """Pixels (N, 64) in [0, 1] and classes (N,): four fifths to learn from, and every fifth digit held out."""
+    from sklearn.datasets import load_digits  # where it is missing, plots has said so
+
     images, classes = load_digits(return_X_y=True)
     images, classes = (images / 16).astype(dtype), classes.astype("int64")
     held_out = np.arange(len(images)) % 5 == 0

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 
-matplotlib.use("Agg")  # a file, never a window
-import matplotlib.pyplot as plt
+from . import missing
+
+try:
+    import matplotlib
+
+    matplotlib.use("Agg")  # a file, never a window
+    import matplotlib.pyplot as plt
+except ImportError as error:
+    sys.exit(missing(error))
 
 OURS, THEIRS, BETWEEN = "tab:blue", "tab:orange", "tab:red"
 # On a log axis a difference of exactly 0 has no place: it is drawn at a tenth of the float64 resolution of 1.

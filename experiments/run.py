@@ -29,6 +29,7 @@ import numpy as np
 
 import smolgrad
 
+from . import missing
 from .data import DataError
 
 try:
@@ -37,7 +38,7 @@ try:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
     from threadpoolctl import threadpool_info, threadpool_limits
 except ImportError as error:
-    sys.exit(f'the experiments need {error.name}, which is not installed: pip install -e ".[test,experiments]"')
+    sys.exit(missing(error))
 
 RESULTS = Path(__file__).parent / "results"
 QUICK_RESULTS = RESULTS / "quick"
