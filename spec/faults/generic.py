@@ -15,7 +15,7 @@ from unittest.mock import patch
 import numpy as np
 
 from smolgrad import autograd
-from smolgrad.autograd import Node, Primitive, Scatter, wrap
+from smolgrad.autograd import Node, Primitive, Scatter, like, value_of
 
 from ..entry import OpSpec
 from ..ops import SPECS
@@ -124,15 +124,6 @@ def _broadcasts(primitive: Primitive) -> bool:
     return primitive.broadcasts
 
 
-def _alike(x: Any, array: np.ndarray) -> Any:
-    """``array`` as what ``x`` is: an array or a constant tensor."""
-    return wrap(array) if isinstance(x, Node) else array
-
-
-def _array(x: Any) -> np.ndarray:
-    return x._data if isinstance(x, Node) else x
-
-
 # --- wrong numbers ----------------------------------------------------------------------------------------------------
 
 
@@ -166,7 +157,7 @@ def one_nan(at: Application) -> Any:
     gradient = at.gradient()
     spoiled = np.ones(gradient.shape, gradient.dtype)
     spoiled.reshape(-1)[:1] = np.nan
-    return gradient * _alike(gradient, spoiled)
+    return gradient * like(gradient, spoiled)
 
 
 @fault()
@@ -175,7 +166,7 @@ def last_element_lost(at: Application) -> Any:
     gradient = at.gradient()
     kept = np.ones(gradient.shape, gradient.dtype)
     kept.reshape(-1)[-1:] = 0
-    return gradient * _alike(gradient, kept)
+    return gradient * like(gradient, kept)
 
 
 # --- the wrong cotangent ----------------------------------------------------------------------------------------------
@@ -185,14 +176,14 @@ def last_element_lost(at: Application) -> Any:
 def ones_for_the_cotangent(at: Application) -> Any:
     """The gradient of the sum, whatever is asked for."""
     ones = np.ones(at.cotangent.shape, at.cotangent.dtype)
-    return replace(at, cotangent=_alike(at.cotangent, ones)).gradient()
+    return replace(at, cotangent=like(at.cotangent, ones)).gradient()
 
 
 @fault(numbers=True)
 def magnitude_of_the_cotangent(at: Application) -> Any:
     """Right for cotangents that are not negative: a rule that is not linear."""
     g = at.cotangent
-    signs = _alike(g, np.where(_array(g) < 0, -1, 1).astype(g.dtype))
+    signs = like(g, np.where(value_of(g) < 0, -1, 1).astype(g.dtype))
     magnitude = g * signs
     return replace(at, cotangent=np.asarray(magnitude) if isinstance(g, np.ndarray) else magnitude).gradient()
 
