@@ -17,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 Index = tuple[Any, ...]
-_FEW = 1024  # up to so many values, finding flat places costs more than it saves
+_FEW = 1024  # up to so many values for each index, finding flat places costs more than it saves
 
 
 def _scatter_add(buffer: np.ndarray, index: Index, values: np.ndarray) -> None:
@@ -29,15 +29,16 @@ def _scatter_add(buffer: np.ndarray, index: Index, values: np.ndarray) -> None:
     k = len(index)
     if k == 1 and buffer.size == len(buffer):  # a column is a line
         buffer, values = buffer.reshape(-1), values.reshape(arrays[0].shape)
-    if buffer.ndim == 1 or values.size <= _FEW:
+    if buffer.ndim == 1 or values.size <= _FEW * k:
         np.add.at(buffer, index, values)
         return
     # NumPy's add.at is fast for flat places alone. A negative number counts from the end in them too, on the first axis
     # alone: beside others each is spelled one way.
     if len(arrays) == k:
-        rows, width = arrays[0].astype(np.intp), math.prod(buffer.shape[k:])
-        if k > 1:
-            rows = np.ravel_multi_index(np.broadcast_arrays(*index), buffer.shape[:k], mode="wrap")
+        rows, *others = (i.astype(np.intp) for i in arrays)
+        for i, n in zip(others, buffer.shape[1:], strict=False):
+            rows = rows * n + np.where(i < 0, i + n, i)
+        width = math.prod(buffer.shape[k:])
         places = rows.reshape(-1, 1) * width + np.arange(width)
     else:
         places = np.arange(buffer.size).reshape(buffer.shape)[index]
