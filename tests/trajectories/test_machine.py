@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 )
 
 from smolgrad import nn, optim
+from spec.faults.killing import randomness
 
 IMPORTS = {
     "smolgrad": "import smolgrad as lib\nfrom smolgrad import nn, optim\n\nF, array = lib.functional, lib.tensor",
@@ -232,16 +233,17 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_found_and_shrinks_to_a_short_program(fault):
-    plant, most = FAULTS[fault]
+@pytest.mark.everything
+def test_a_fault_is_found_and_shrinks_to_a_short_program(everything):
     light = settings(
         max_examples=2000, stateful_step_count=10, phases=(Phase.generate, Phase.shrink), database=None, deadline=None
     )
-    with plant(), pytest.raises(AssertionError) as failure:
-        run_state_machine_as_test(Machine, settings=light)
-    program = str(failure.value).partition("\n\n")[2]
-    lines = program.partition("losses, saved = [], None\n")[2].strip().splitlines()
-    print(program)
-    assert 1 < len(lines) <= most
-    exec(program, {})  # the program runs as printed
+    for fault in FAULTS if everything else [randomness("machine").choice([*FAULTS])]:
+        plant, most = FAULTS[fault]
+        with plant(), pytest.raises(AssertionError) as failure:
+            run_state_machine_as_test(Machine, settings=light)
+        program = str(failure.value).partition("\n\n")[2]
+        lines = program.partition("losses, saved = [], None\n")[2].strip().splitlines()
+        print(program)
+        assert 1 < len(lines) <= most
+        exec(program, {})  # the program runs as printed
