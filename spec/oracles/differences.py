@@ -481,7 +481,8 @@ DIFFERENCES = (
 # Calls that are refused here and not in PyTorch.
 STRICTER = {
     **dict.fromkeys(
-        ("matmul", "bmm", "mv", "tensordot"), "PyTorch does not look at dtypes where there is nothing to multiply"
+        ("matmul", "mm", "bmm", "mv", "addmm", "tensordot"),
+        "PyTorch does not look at dtypes where there is nothing to multiply",
     ),
     "einsum": "PyTorch looks at dtypes only where it multiplies matrices",
     **dict.fromkeys(("index_put", "index_add"), "PyTorch looks at dtypes and at alpha only where it writes an element"),

@@ -306,6 +306,11 @@ def test_what_is_refused_here_alone() -> None:
     assert torch.einsum("abc,abc->abc", *map(torch.tensor, mixed)).dtype == torch.float64
     with pytest.raises(RuntimeError, match="one dtype"):
         smolgrad.einsum("abc,abc->abc", *map(smolgrad.tensor, mixed))
+    nobody = [np.zeros((0, 0), bool)] * 3
+    for name, count in (("mm", 2), ("addmm", 3)):
+        assert getattr(torch, name)(*map(torch.tensor, nobody[:count])).dtype == torch.bool
+        with pytest.raises(NotImplementedError, match="not defined for bools"):
+            getattr(smolgrad, name)(*map(smolgrad.tensor, nobody[:count]))
     bools = np.ones((2, 2), bool), np.ones((2, 2), bool), np.ones(2, bool)
     with pytest.raises(NotImplementedError, match="not defined for bools"):
         smolgrad.functional.linear(*map(smolgrad.tensor, bools))
@@ -349,6 +354,7 @@ def test_what_is_refused_here_alone() -> None:
         smolgrad.index_add(smolgrad.tensor(few[0]), *few[1:], alpha=-0.5)
     functional = "avg_pool2d batch_norm conv1d conv2d dropout linear log_softmax scaled_dot_product_attention softmax"
     assert sorted(STRICTER) == [
+        "addmm",
         "bmm",
         "einsum",
         *(f"functional.{name}" for name in functional.split()),
@@ -356,6 +362,7 @@ def test_what_is_refused_here_alone() -> None:
         "index_put",
         "lerp",
         "matmul",
+        "mm",
         "mv",
         "tensordot",
     ]
