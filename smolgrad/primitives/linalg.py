@@ -280,7 +280,8 @@ def einsum(equation: str, *operands: Any) -> Any:
     for i, j in _order(xs, labels, result, sizes):
         (a, of_a), (b, of_b) = ((xs[k], labels[k]) for k in (i, j))
         xs, labels = ([y for k, y in enumerate(ys) if k not in (i, j)] for ys in (xs, labels))
-        kept = {label for others in (*labels, result) for label in others}
+        later = zip(xs, labels, strict=True)  # where an axis of 1 is none
+        kept = {*result, *(label for x, of_x in later for label, n in zip(of_x, x.shape, strict=True) if n != 1)}
         y, of_y = _contracted(a, of_a, b, of_b, kept)
         xs, labels = [*xs, y], [*labels, of_y]
     y, of_y = _without(xs[0], labels[0], set(result))

@@ -89,8 +89,6 @@ def _operand(op: str, x: Any, weak: bool) -> Any:
 
 def integer(op: str, name: str, value: Any) -> int:
     """``value`` as an int. TypeError for anything that is not an integer, bools included."""
-    if isinstance(value, Node) and value._data.ndim == 0 and value._data.dtype.kind in "iu":
-        value = value._data
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError

@@ -130,6 +130,13 @@ def test_an_inner_axis_of_one_is_not_stretched(x, y, gx, gy):
     assert y.grad.data.tolist() == gy
 
 
+def test_a_label_is_summed_as_soon_as_those_to_come_have_it_as_1():
+    # As in PyTorch: x times (the sum over a, of nothing) times NaN, so that the slope is 0 times NaN.
+    x = leaf(2.0)
+    smolgrad.einsum(",aa,a", x, tensor(np.zeros((0, 0))), tensor([np.nan])).backward()
+    assert np.isnan(x.grad.data)
+
+
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 3), (3,), (1,), ()], ids=str)
 def test_a_value_assigned_gets_the_sum_over_the_place_it_filled(shape):
     # MyGrad 75aa260c: surplus leading 1-axes were reshaped away instead of summed.
