@@ -58,5 +58,4 @@ def kind(dtype: np.dtype[Any]) -> int:
 
 def _join(dtypes: list[np.dtype[Any]]) -> np.dtype[Any]:
     """The common dtype of equals: the widest floating one, else NumPy's (int32 with float32 is float32 here)."""
-    floating = [dtype for dtype in dtypes if dtype.kind == "f"]
-    return np.result_type(*(floating or dtypes))
+    return np.result_type(*([dtype for dtype in dtypes if dtype.kind == "f"] or dtypes))

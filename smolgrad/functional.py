@@ -19,6 +19,7 @@ from .primitives.linalg import matmul
 from .primitives.operands import (
     axis,
     cast,
+    factor,
     in_range,
     integer,
     integers,
@@ -242,8 +243,7 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
         raise RuntimeError("one_hot(): of no elements it needs num_classes")
     count = int(classes.max()) + 1 if num_classes == -1 else num_classes
     in_range("one_hot", classes, count, RuntimeError)
-    hot = (classes[..., None] == np.arange(count)).astype(np.int64)
-    return like(input, hot)
+    return like(input, (classes[..., None] == np.arange(count)).astype(np.int64))
 
 
 # --- padding ----------------------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     ):
         raise RuntimeError(f"pad(): the widths {widths} cut off more than there is of an axis of shape {x.shape}")
     if mode == "constant":
-        return _pad(x, widths=pairs, value=0 if value is None else value)
+        return _pad(x, widths=pairs, value=factor("pad", "value", float(value or 0), x.dtype))
     if mode not in _PADDING or not 1 <= lanes <= 3 or x.ndim - lanes not in (1, 2):
         raise NotImplementedError(
             "pad(): mode must be 'constant'; or 'reflect', 'replicate' or 'circular', for the last one of 2 or 3 axes, "
@@ -788,8 +788,7 @@ def binary_cross_entropy(
     for name, array in (("input", value_of(x)), ("target", value_of(t))):
         if not ((array >= 0) & (array <= 1)).all():
             raise RuntimeError(f"binary_cross_entropy(): all elements of {name} must be in [0, 1]")
-    losses = fused.binary_cross_entropy(x, t)
-    return _reduced(_times("binary_cross_entropy", losses, weight), reduction)
+    return _reduced(_times("binary_cross_entropy", fused.binary_cross_entropy(x, t), weight), reduction)
 
 
 def binary_cross_entropy_with_logits(

@@ -18,9 +18,9 @@ __all__ = [
     "abs", "acos", "add", "asin", "atan", "atan2", "bitwise_and", "bitwise_or", "ceil", "clamp", "cos", "cosh", "div",
     "eq", "erf", "exp", "expm1", "floor", "floor_divide", "fmod", "frac", "ge", "gt", "hypot", "isfinite", "isinf",
     "isnan", "le", "lerp", "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "pow", "reciprocal",
-    "relu", "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh",
-    "trunc", "where",
+    "logical_xor", "lt", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "pow", "reciprocal", "relu",
+    "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh", "trunc",
+    "where",
 ]  # fmt: skip
 
 # --- how an op is made ------------------------------------------------------------------------------------------------
@@ -348,14 +348,6 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     a, *others = (must_float("lerp", x) for x in (input, end, *([] if isinstance(weight, Number) else [weight])))
     one_dtype("lerp", a, *others)
     return _lerp(a, others[0], weight)
-
-
-def masked_fill(input: Any, mask: Any, value: Any) -> Any:
-    """``value``, a number or a 0-d tensor, where ``mask`` holds; ``input`` elsewhere. They broadcast."""
-    if np.ndim(value_of(value)):
-        raise RuntimeError(f"masked_fill(): value must be a number or 0-d, got shape {value.shape}")
-    x = tensor("masked_fill", input)
-    return where(mask, cast(value, x.dtype) if isinstance(value, Node) else np.asarray(value).astype(x.dtype), x)
 
 
 _clamp = Primitive(

@@ -134,8 +134,7 @@ linear = Primitive(
 
 def _standard(x: np.ndarray, dims: tuple[int, ...], eps: float) -> Any:
     deviation = x - x.mean(axis=dims, keepdims=True)
-    spread = np.sqrt(np.mean(deviation * deviation, axis=dims, keepdims=True) + eps)
-    return deviation / spread
+    return deviation / np.sqrt(np.mean(deviation * deviation, axis=dims, keepdims=True) + eps)
 
 
 def _standard_back(g: Any, y: Any, x: Any, *, dims: tuple[int, ...], eps: float) -> Any:

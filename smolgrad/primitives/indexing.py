@@ -13,7 +13,8 @@ from .operands import Number, axis, cast, factor, in_range, integer, integers, o
 from .shape import clone, reshape
 
 __all__ = [
-    "gather", "index_add", "index_put", "index_select", "masked_select", "scatter", "scatter_add", "take_along_dim",
+    "gather", "index_add", "index_put", "index_select", "masked_fill", "masked_select", "scatter", "scatter_add",
+    "take_along_dim",
 ]  # fmt: skip
 
 Index = tuple[Any, ...]
@@ -247,7 +248,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     src = value if src is None else src
     if isinstance(src, Number):
         x, places = _checked("scatter", input, dim, index)
-        part = np.asarray(src).astype(x.dtype)
+        part = factor("scatter", "value", src, x.dtype)
     else:
         x, places, part = _with_source("scatter", input, dim, index, src)
     y = _setitem(x, part, index=places, last=_last(x.shape, places, _shape_of(places)))
@@ -359,6 +360,15 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     x = expand(x, shape=(*both[:lane], length, *both[lane + 1 :]))
     y = _pick(x, index=_in_step(numbers, lane))
     return y if shape else clone(reshape(y, ()))
+
+
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """``value``, a number or a 0-d tensor, where ``mask`` holds; ``input`` elsewhere. They broadcast."""
+    if np.ndim(value_of(value)):
+        raise RuntimeError(f"masked_fill(): value must be a number or 0-d, got shape {value.shape}")
+    x = tensor("masked_fill", input)
+    value = cast(value, x.dtype) if isinstance(value, Node) else factor("masked_fill", "value", value, x.dtype)
+    return where(mask, value, x)
 
 
 def masked_select(input: Any, mask: Any) -> Any:

@@ -113,8 +113,13 @@ def in_range(op: str, numbers: np.ndarray, size: int, error: type[Exception] = I
 
 
 def factor(op: str, name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    """The number ``value`` in ``dtype``, truncated for integers. RuntimeError for one below 0 where that has none."""
-    if dtype.kind == "u" and value < 0:
+    """The number ``value`` in ``dtype``, truncated for integers. RuntimeError for one that does not fit.
+
+    Where there is nothing below 0 an integer counts from the end: -1 is the largest.
+    """
+    limits = None if dtype.kind == "b" else (np.finfo if dtype.kind == "f" else np.iinfo)(dtype)
+    least = limits and (limits.min or -limits.max * isinstance(value, int))
+    if limits and not least <= value <= limits.max and (dtype.kind != "f" or np.isfinite(value)):
         raise RuntimeError(f"{op}(): {name} {value} is out of range for {dtype}")
     return np.asarray(value).astype(dtype)
 

@@ -97,8 +97,8 @@ class Copying(Oracle):
     def call(self, spec: OpSpec, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
         result = super().call(spec, [*inputs[:1], *(x.clone() for x in inputs[1:])], params)
         outputs = result if isinstance(result, tuple) else (result,)
-        memory = {y.untyped_storage().data_ptr() for y in outputs}
-        if any(x.untyped_storage().data_ptr() in memory for x in inputs[:1]):
+        memory = {y.untyped_storage()._cdata for y in outputs}  # not its address, which is 0 where there is no element
+        if any(x.untyped_storage()._cdata in memory for x in inputs[:1]):
             return result  # a write, or a view: it has no value in its record
         copied = super().call(spec, [x.clone() for x in inputs], params)
         return tuple(y.clone() for y in copied) if isinstance(copied, tuple) else copied.clone()

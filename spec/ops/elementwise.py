@@ -189,6 +189,9 @@ SPECS = [
             ErrorInput(
                 ((2,),), {"mask": np.array([1.0, 0.0]), "value": 1}, RuntimeError, r"must have dtype bool, got float64"
             ),
+            ErrorInput(
+                ((2,),), {"mask": np.ones(2, bool), "value": 300}, RuntimeError, r"300 is out of range", dtype="int8"
+            ),
         ),
     ),
     OpSpec("nan_to_num", elementwise(), affine=True, errors=NOT_A_TENSOR),

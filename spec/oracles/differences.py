@@ -407,6 +407,12 @@ DIFFERENCES = (
         "at exponent 0 PyTorch's slope in the base is a constant 0, so its mixed second derivative is 0; it is 1/base",
     ),
     Difference(
+        ("functional.huber_loss",),
+        lambda xs, params: len({x.dtype for x in xs}) > 1 and all(x.is_floating_point() for x in xs),
+        lambda op, x, y, **params: op(*(t.to(torch.result_type(x, y)) for t in (x, y)), **params).to(x.dtype),
+        "PyTorch takes two floating dtypes and refuses the sweep",
+    ),
+    Difference(
         ("functional.layer_norm",),
         lambda xs, params: not bool((abs(xs[0] * 1.0) < 1e100).all()),
         _standardized,
@@ -486,6 +492,7 @@ STRICTER = {
     ),
     "einsum": "PyTorch looks at dtypes only where it multiplies matrices",
     **dict.fromkeys(("index_put", "index_add"), "PyTorch looks at dtypes and at alpha only where it writes an element"),
+    "functional.pad": "PyTorch looks at the value only where it writes one",
     "functional.linear": "PyTorch multiplies bools for some shapes and not for others",
     **dict.fromkeys(("functional.conv1d", "functional.conv2d"), "PyTorch convolves integers, here floats alone"),
     "functional.avg_pool2d": "PyTorch takes means of integers, rounded, here floats alone",

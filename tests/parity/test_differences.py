@@ -194,6 +194,22 @@ def test_the_mixed_second_derivative_of_a_power_at_exponent_0() -> None:
     assert mixed(smolgrad, smolgrad.grad) == 0.25  # d/db (b a^(b-1)) at a = 4, b = 0
 
 
+def test_huber_loss_of_two_dtypes_has_gradients() -> None:
+    arrays = np.zeros(2, np.float32), np.ones(2)
+    x, y = (torch.tensor(a, requires_grad=True) for a in arrays)
+    loss = torch.nn.functional.huber_loss(x, y)
+    with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
+        loss.backward()
+    a, b = (smolgrad.tensor(a, requires_grad=True) for a in arrays)
+    ours = smolgrad.functional.huber_loss(a, b)
+    ours.backward()
+    assert str(ours.dtype) == "float32" == str(loss.dtype).removeprefix("torch.")
+    for leaf, dtype, slope in ((a, "float32", -0.5), (b, "float64", 0.5)):
+        assert leaf.grad is not None
+        assert leaf.grad.dtype == dtype
+        assert leaf.grad.data.tolist() == [slope, slope]
+
+
 def test_rms_norm_of_huge_numbers_has_its_slope() -> None:
     # x / |x| is flat; only eps, which is nothing beside x², keeps it from being exactly that.
     def slope(m: Any, function: Any) -> float:
@@ -352,7 +368,13 @@ def test_what_is_refused_here_alone() -> None:
     assert torch.index_add(*as_torch, alpha=-0.5).dtype == torch.uint8
     with pytest.raises(RuntimeError, match=r"alpha -0.5 is out of range for uint8"):
         smolgrad.index_add(smolgrad.tensor(few[0]), *few[1:], alpha=-0.5)
-    functional = "avg_pool2d batch_norm conv1d conv2d dropout linear log_softmax scaled_dot_product_attention softmax"
+    byte = np.zeros(1, "uint8")
+    assert torch.nn.functional.pad(torch.tensor(byte), (0, 0), value=-1.0).dtype == torch.uint8
+    with pytest.raises(RuntimeError, match=r"value -1.0 is out of range for uint8"):
+        smolgrad.functional.pad(smolgrad.tensor(byte), (0, 0), value=-1.0)
+    functional = (
+        "avg_pool2d batch_norm conv1d conv2d dropout linear log_softmax pad scaled_dot_product_attention softmax"
+    )
     assert sorted(STRICTER) == [
         "addmm",
         "bmm",
@@ -503,6 +525,7 @@ def test_every_row_has_a_test_here() -> None:
         "functional.embedding",
         "functional.binary_cross_entropy",
         "functional.kl_div",
+        "functional.huber_loss",
         "functional.elu",
         "functional.selu",
         "functional.hardtanh",

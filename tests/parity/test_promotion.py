@@ -107,6 +107,28 @@ def test_the_option_dtype_is_pytorchs(op: str, dtype: np.dtype[Any]) -> None:
                 assert g is w, (op, given, dtype, got, want)
 
 
+INTO = {  # where a number becomes an element
+    "pad": lambda m, f, x, v: f.pad(x, (0, 1), value=v),
+    "masked_fill": lambda m, f, x, v: m.masked_fill(x, m.tensor([True, False]), v),
+    "scatter": lambda m, f, x, v: m.scatter(x, 0, m.tensor([0]), v),
+    "index_add": lambda m, f, x, v: m.index_add(x, 0, m.tensor([0]), x[:1], alpha=v),
+    "addmm": lambda m, f, x, v: m.addmm(x[:, None], x[:, None], x[:1, None], beta=v),
+}
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in SUPPORTED if dtype.kind != "b"], ids=str)
+@pytest.mark.parametrize("op", INTO)
+def test_a_number_that_does_not_fit_is_refused(op: str, dtype: Any) -> None:
+    for number in (-256, -255, -1, -1.0, -0.5, 2.5, 127.5, 300, 300.0, 1e19, 1e300, np.inf, np.nan, True):
+        found = []
+        for m, functional in ((smolgrad, smolgrad.functional), (torch, torch.nn.functional)):
+            try:
+                found.append(INTO[op](m, functional, m.tensor(np.ones(2, dtype)), number).numpy().tolist())
+            except RuntimeError:
+                found.append("refused")
+        np.testing.assert_equal(*found, err_msg=f"{op} of {number!r}")
+
+
 NUMBERS = [True, 2, 2.5, np.float64(2.5), np.float32(2.5), np.int32(2), np.int64(2), np.bool_(True)]
 OPERATORS = ["__add__", "__sub__", "__mul__", "__truediv__", "__pow__", "__lt__", "__eq__", "__radd__", "__rtruediv__"]
 
