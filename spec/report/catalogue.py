@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
 import math
 import operator
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,27 @@ def programs(spec: OpSpec, count: int) -> list[str]:
     found: list[Case] = drawn(_cases(spec), 30)
     found.sort(key=lambda case: abs(sum(x.size for x in case.arrays) - 4))
     return [failure.program(case, "smolgrad").split("\n\n", 1)[1] for case in found[:count]]
+
+
+def folded(name: str, room: int) -> str:
+    """An op's name in lines of at most ``room`` columns, broken after a dot or an underscore."""
+    return "\n".join(re.findall(rf".{{1,{max(room, 24)}}}(?:$|(?<=[._]))", name))
+
+
+def wrapped(source: str, width: int) -> str:
+    """``source`` with its longer lines broken after commas in brackets, which changes nothing of what it means."""
+    lines = []
+    for line in source.splitlines():
+        start, depth, last = 0, 0, 0
+        for token in tokenize.generate_tokens(io.StringIO(line).readline):
+            depth += (token.string in ("(", "[", "{")) - (token.string in (")", "]", "}"))
+            if last > start and token.end[1] + 4 * bool(start) - start > width:
+                lines.append(" " * 4 * bool(start) + line[start:last].rstrip())
+                start = last
+            if token.string == "," and depth:
+                last = token.end[1] + 1  # with the space
+        lines.append(" " * 4 * bool(start) + line[start:])
+    return "\n".join(lines)
 
 
 def inputs(spec: OpSpec) -> str:

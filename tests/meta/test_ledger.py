@@ -200,7 +200,7 @@ def test_the_tables_fit_and_show_what_is_missing() -> None:
             ledger.count(spec.name, 1, conditions=[name for name in NAMES if name != "shapes and slots: 0-d"])
     console = Console(width=100)
     with console.capture() as printed:
-        for table in coverage.tables(ledger.lines, [("exp", "shapes and slots: 0-d")]):
+        for table in coverage.tables(ledger.lines, [("exp", "shapes and slots: 0-d")], 80):
             assert console.measure(table).minimum <= 100
             console.print(table)
     rows = [line.split() for line in printed.get().splitlines()]
