@@ -141,10 +141,12 @@ def oracle(spec: OpSpec) -> list[str]:
     """What PyTorch is asked, and the rows of the table of differences. ImportError where torch is not installed."""
     from ..oracles.differences import DIFFERENCES
 
-    found = failure.op_source(spec.name, "torch", [])
-    asked = f"torch.{spec.name}" if isinstance(found, operator.attrgetter) else repr(found)
-    rows = [row.reason for row in DIFFERENCES if spec.name in row.ops]
-    return [f"{spec.ref.__module__}.{spec.ref.__qualname__}" if spec.ref else asked, *(f"but: {why}" for why in rows)]
+    if spec.ref:
+        asked = f"{spec.ref.__module__}.{spec.ref.__qualname__}"
+    else:
+        found = failure.op_source(spec, "torch", [])
+        asked = f"torch.{spec.name}" if isinstance(found, operator.attrgetter) else repr(found)
+    return [asked, *(f"but: {row.reason}" for row in DIFFERENCES if spec.name in row.ops)]
 
 
 def refused(wrong: ErrorInput) -> tuple[str, str, str]:
