@@ -202,6 +202,7 @@ def _run_suite(args: argparse.Namespace, seed: int, progress: Progress) -> Run:
         workers = args.n if args.n is not None else "0" if 0 < len(args.ops) <= FEW else "auto"
         command += [f"--events={events}", f"--ledger={ledger}", f"--only={','.join(args.ops)}", f"-n{workers}"]
         command += [f"--hypothesis-seed={seed}", *([f"--examples={args.examples}"] if args.examples else [])]
+        command += [f"--engine={args.engine}"] if args.engine else []
         with output.open("w") as out, _ended(command, out) as process:
             outcomes = _follow(process, events, progress, seed)
         lines = json.loads(ledger.read_text()) if ledger.exists() else []
@@ -216,7 +217,8 @@ def _announced(args: argparse.Namespace, doing: str) -> None:
     ops = list(map(_known, args.ops))
     what = ", ".join(ops) if 0 < len(ops) <= FEW else f"{len(ops) or len(SPECS)} ops"
     times = f", at most {args.examples} examples of each property" if args.examples else ""
-    console.print(f"{doing} {what}{times}, seed {args.seed}")
+    engine = f", engine {args.engine}" if args.engine else ""
+    console.print(f"{doing} {what}{times}{engine}, seed {args.seed}")
 
 
 # --- verify -----------------------------------------------------------------------------------------------------------
@@ -464,6 +466,7 @@ def main() -> int:
     running.add_argument("--ops", nargs="+", default=[], metavar="OP", help="these alone")
     running.add_argument("--examples", type=int, metavar="N", help="of each property, instead of the profile's")
     running.add_argument("--seed", type=int, default=seed, help="of everything that is drawn; a new one by default")
+    running.add_argument("--engine", metavar="NAME", help="the engine under test, instead of smolgrad: torch, or yours")
     workers = argparse.ArgumentParser(add_help=False)
     workers.add_argument("-n", metavar="WORKERS", help="processes: 0 is one alone, auto one a core")
     verifying = commands.add_parser(

@@ -140,6 +140,15 @@ def test_verify_counts_what_was_compared() -> None:
     assert re.search(r"^verified: (\d+) of \1 tests passed, [\d,]+ comparisons", ran.stdout, re.MULTILINE)
 
 
+def test_verify_of_another_engine_fails_where_that_is_not_ours() -> None:
+    words = ["verify", "--ops", "neg", "--examples", "25", "--seed", "1", "--engine"]
+    for engine, told in (("torch", "wrong_calls_are_refused"), ("none", "invalid choice: 'none'")):
+        ran = subprocess.run([sys.executable, "-m", "spec", *words, engine], cwd=ROOT, capture_output=True, text=True)
+        assert ran.returncode == 1, ran.stdout
+        assert f"engine {engine}, seed 1" in ran.stdout
+        assert told in ran.stdout
+
+
 def test_verify_fails_where_nothing_was_compared() -> None:
     # The first example is the least: one number, whose value and gradient are 0. Nothing is compared, says the ledger.
     words = ["verify", "--ops", "functional.log_softmax", "--examples", "1", "--seed", "1", "-n", "0"]
