@@ -19,6 +19,8 @@ from ..case import Case, draw_case
 from ..engines.smolgrad import Smolgrad
 from ..entry import Domain, ErrorInput, OpSpec
 from ..harness import PROPERTIES
+from ..ops import elementwise
+from ..oracles.scalar import EXPRESSIONS
 from . import failure
 
 ROOT = Path(__file__).parents[2]
@@ -147,6 +149,13 @@ def oracle(spec: OpSpec) -> list[str]:
         found = failure.op_source(spec, "torch", [])
         asked = f"torch.{spec.name}" if isinstance(found, operator.attrgetter) else repr(found)
     return [asked, *(f"but: {row.reason}" for row in DIFFERENCES if spec.name in row.ops)]
+
+
+def unvoted(spec: OpSpec) -> bool:
+    """Whether the scalar engine should vote on the op, which is elementwise, and has no expression for it."""
+    name = spec.name.removeprefix("functional.")
+    is_elementwise = any(other.name == name and not other.constant for other in elementwise.SPECS)
+    return is_elementwise and spec.name not in EXPRESSIONS
 
 
 def refused(wrong: ErrorInput) -> tuple[str, str, str]:

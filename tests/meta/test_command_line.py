@@ -18,6 +18,7 @@ from rich.console import Console
 import spec.__main__ as command
 from spec.faults import campaign
 from spec.ops import BY_NAME, SPECS
+from spec.oracles import scalar
 from spec.report import catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -138,6 +139,16 @@ def test_verify_counts_what_was_compared() -> None:
     properties = sum(spec.name == "log" for specs in catalogue.properties().values() for spec in specs)
     assert re.search(rf"^log +{properties} +\d", ran.stdout, re.MULTILINE)
     assert re.search(r"^verified: (\d+) of \1 tests passed, [\d,]+ comparisons", ran.stdout, re.MULTILINE)
+
+
+def test_verify_asks_for_the_expression_of_an_elementwise_op(monkeypatch: Any, capsys: Any) -> None:
+    assert not any(map(catalogue.unvoted, SPECS))
+    monkeypatch.delitem(scalar.EXPRESSIONS, "neg")
+    monkeypatch.setattr(command, "_run_suite", lambda *_: command.Run(1, {}, [], 0, "", 0.0))
+    for op, code in (("neg", 1), ("exp", 0), ("sum", 0)):
+        monkeypatch.setattr(sys, "argv", ["spec", "verify", "--ops", op])
+        assert command.main() == code
+        assert (f"{op} has no row in EXPRESSIONS" in capsys.readouterr().out) == bool(code)
 
 
 def test_verify_of_another_engine_fails_where_that_is_not_ours() -> None:
