@@ -27,7 +27,7 @@ FULL, QUICK = Effort(blocks=15, seconds=0.01), Effort(blocks=3, seconds=0.0005)
 
 @dataclass(frozen=True)
 class Ratio:
-    """The median of a ratio over the blocks, and its quartiles; shown with half of what lies between these. NaN: unknown."""
+    """The median of a ratio over the blocks, and its quartiles, or NaN; shown with half of what lies between."""
 
     median: float
     low: float
