@@ -201,9 +201,15 @@ def mode() -> Any:
     return autograd._mode
 
 
-def modes(**wrong: Callable[..., Any]) -> Planted:
-    """Methods of ``no_grad`` and ``enable_grad``."""
-    return patch.multiple(autograd._SetMode, **wrong)
+@contextmanager
+def modes(**wrong: Callable[..., Any]) -> Iterator[None]:
+    """Methods of ``no_grad`` and ``enable_grad``; a mode that these forget to leave does not outlive them."""
+    enabled, before = mode().enabled, [*mode().before]
+    try:
+        with patch.multiple(autograd._SetMode, **wrong):
+            yield
+    finally:
+        mode().enabled, mode().before[:] = enabled, before
 
 
 @contextmanager
