@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -26,13 +27,15 @@ FULL, QUICK = Effort(blocks=15, seconds=0.01), Effort(blocks=3, seconds=0.0005)
 
 @dataclass(frozen=True)
 class Ratio:
-    """The median of a ratio over the blocks, and its quartiles; shown with half of what lies between these."""
+    """The median of a ratio over the blocks, and its quartiles, or NaN; shown with half of what lies between."""
 
     median: float
     low: float
     high: float
 
     def __str__(self) -> str:
+        if math.isnan(self.median):
+            return "unknown"
         return f"{self.median:.2f} ±{(self.high - self.low) / 2:.2f}"
 
 
@@ -57,7 +60,10 @@ def interleaved(contenders: dict[str, Callable[[], Any]], effort: Effort, collec
 
 def ratio(times: Times, name: str, to: str) -> Ratio:
     """How many times the time of ``to`` does ``name`` take, block by block."""
-    ratios = [a / b for a, b in zip(times[name], times[to], strict=True)]
+    # A block may take less than the clock of CPU time can tell: it has no ratio.
+    ratios = [a / b for a, b in zip(times[name], times[to], strict=True) if b]
+    if len(ratios) < 2:
+        return Ratio(math.nan, math.nan, math.nan)
     low, median, high = statistics.quantiles(ratios, n=4, method="inclusive")
     return Ratio(median, low, high)
 

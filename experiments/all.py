@@ -1,7 +1,7 @@
 """Every experiment, one after the other: ``python -m experiments.all``, in minutes with ``--quick``.
 
-Without ``--quick`` these are the runs that README.md quotes, which take hours. Where no data can be had, an experiment
-is listed as not run, and the digits, which need none, still are.
+Without ``--quick`` these are the runs that README.md quotes, which take hours; ``--out experiments/results`` renews
+what it quotes. Where no data can be had, an experiment is listed as not run; the digits, which need none, are run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="at reduced size, in less than 3 minutes")
     parser.add_argument("--out", type=Path, help="the directory for what is written")
     options = parser.parse_args(arguments)
-    where = ["--out", str(options.out or (run.QUICK_RESULTS if options.quick else run.RESULTS))]
+    where = ["--out", str(options.out or (run.QUICK_RESULTS if options.quick else run.OWN_RESULTS))]
     codes = {}
     for line in QUICK if options.quick else FULL:
         run.console.rule(line)

@@ -40,7 +40,8 @@ try:
 except ImportError as error:
     sys.exit(missing(error))
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent / "results"  # those that README.md quotes, which --out renews
+OWN_RESULTS = RESULTS / "own"
 QUICK_RESULTS = RESULTS / "quick"
 Data = tuple[np.ndarray, np.ndarray]  # inputs and targets
 console = Console(highlight=False)
@@ -215,7 +216,7 @@ def parser(module: str, doc: str | None, *, dtype: str | None = "float32") -> ar
     add("--seed", type=int, default=0, help="of weights and batches (0)")
     add("--threads", type=positive, default=1, help="of BLAS and of PyTorch (1)")
     add("--tag", default="", help="added to the names of the files that are written")
-    add("--out", type=Path, help="the directory for them (experiments/results, with --quick in quick/ below)")
+    add("--out", type=Path, help="the directory for them (own/ or, with --quick, quick/ in experiments/results)")
     add("--fresh", action="store_true", help="begin anew, where an interrupted run left a checkpoint")
     return found
 
@@ -278,7 +279,7 @@ class Run:
 
     def file(self, ending: str) -> Path:
         """The path of a file of this run: ``mnist-TAG`` and the ending."""
-        folder = self.options.out or (QUICK_RESULTS if self.options.quick else RESULTS)
+        folder = self.options.out or (QUICK_RESULTS if self.options.quick else OWN_RESULTS)
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{self.name}{'-' if self.options.tag else ''}{self.options.tag}{ending}"
 

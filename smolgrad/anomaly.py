@@ -49,6 +49,7 @@ class Watched(dict[str, Any]):
 
 
 def _array(x: Any) -> Any:
+    """What ``autograd.value_of`` gives; autograd imports this module, not the other way round."""
     return getattr(x, "_data", x)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import smolgrad
 import smolgrad.primitives
 from smolgrad import autograd, versions
-from smolgrad.autograd import Node, Primitive
+from smolgrad.autograd import Node, Primitive, value_of
 
 Planted = AbstractContextManager[Any]
 
@@ -89,20 +89,15 @@ def forward_changed(name: str, change: Callable[..., Any]) -> Planted:
     return forward(name, lambda *inputs, **static: change(right(*inputs, **static), *inputs, **static))
 
 
-def array(x: Any) -> np.ndarray:
-    """The value of a tensor; an array as it is."""
-    return x._data if isinstance(x, Node) else x
-
-
-def like(x: Any, value: np.ndarray) -> Any:
-    """``value`` as what ``x`` is: an array or a constant tensor."""
-    return autograd.wrap(np.asarray(value)) if isinstance(x, Node) else value
+def like(x: Any, value: Any) -> Any:
+    """``value``, whose 0-d results NumPy makes scalars, as what ``x`` is: an array or a constant tensor."""
+    return autograd.like(x, np.asarray(value))
 
 
 def dense(x: Any, gradient: Any) -> Any:
     """The gradient of ``x``: an array of zeros and all where a rule gave a Scatter."""
     if isinstance(gradient, autograd.Scatter):
-        buffer = np.zeros(array(x).shape, array(x).dtype)
+        buffer = np.zeros_like(value_of(x))
         gradient.add_to(buffer)
         return buffer
     return gradient
@@ -206,9 +201,15 @@ def mode() -> Any:
     return autograd._mode
 
 
-def modes(**wrong: Callable[..., Any]) -> Planted:
-    """Methods of ``no_grad`` and ``enable_grad``."""
-    return patch.multiple(autograd._SetMode, **wrong)
+@contextmanager
+def modes(**wrong: Callable[..., Any]) -> Iterator[None]:
+    """Methods of ``no_grad`` and ``enable_grad``; a mode that these forget to leave does not outlive them."""
+    enabled, before = mode().enabled, [*mode().before]
+    try:
+        with patch.multiple(autograd._SetMode, **wrong):
+            yield
+    finally:
+        mode().enabled, mode().before[:] = enabled, before
 
 
 @contextmanager

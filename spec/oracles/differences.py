@@ -165,13 +165,23 @@ def _power(op: Asked, a: Any, b: Any) -> Any:
     return torch.where(smooth, torch.exp(exponent * torch.log(base)).to(y.dtype), y)
 
 
-def _standardized(_op: Asked, x: Any, *affine: Any, normalized_shape: Any, eps: float) -> Any:
+def _standardized(_op: Asked, x: Any, *affine: Any, normalized_shape: Any, eps: float = 1e-5) -> Any:
     lanes = tuple(range(-len(normalized_shape), 0))
     deviation = x - x.mean(lanes, keepdim=True)
     y = deviation / torch.sqrt((deviation * deviation).mean(lanes, keepdim=True) + eps)
     for w, combine in zip(affine, (torch.mul, torch.add), strict=False):
         y = combine(y, w)
     return y
+
+
+def _is_alone(x: Any, lane: tuple[int, ...]) -> bool:
+    """Whether each lane of ``x`` is one number."""
+    return x.is_floating_point() and set(lane) == {1} and tuple(x.shape[-len(lane) :]) == lane
+
+
+def _alone(op: Asked, x: Any, *affine: Any, normalized_shape: Any, **params: Any) -> Any:
+    op(x, normalized_shape, *affine, **params)  # refuses what it refuses
+    return _standardized(op, x, *affine, normalized_shape=normalized_shape, **params)
 
 
 def _grouped(_op: Asked, x: Any, *affine: Any, num_groups: int, eps: float = 1e-5) -> Any:
@@ -417,6 +427,12 @@ DIFFERENCES = (
         lambda xs, params: not bool((abs(xs[0] * 1.0) < 1e100).all()),
         _standardized,
         "PyTorch squares before it subtracts the mean: NaN where only that overflows",
+    ),
+    Difference(
+        ("functional.layer_norm",),
+        lambda xs, params: _is_alone(xs[0], params["normalized_shape"]),
+        _alone,
+        "the weight's gradient at a lane of one number is 0, x - x; PyTorch's is x/s - x/s, off by up to 512 eps",
     ),
     Difference(
         ("functional.group_norm",),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
 import math
 import operator
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ from ..case import Case, draw_case
 from ..engines.smolgrad import Smolgrad
 from ..entry import Domain, ErrorInput, OpSpec
 from ..harness import PROPERTIES
+from ..ops import elementwise
+from ..oracles.scalar import EXPRESSIONS
 from . import failure
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +50,27 @@ def programs(spec: OpSpec, count: int) -> list[str]:
     found: list[Case] = drawn(_cases(spec), 30)
     found.sort(key=lambda case: abs(sum(x.size for x in case.arrays) - 4))
     return [failure.program(case, "smolgrad").split("\n\n", 1)[1] for case in found[:count]]
+
+
+def folded(name: str, room: int) -> str:
+    """An op's name in lines of at most ``room`` columns, broken after a dot or an underscore."""
+    return "\n".join(re.findall(rf".{{1,{max(room, 24)}}}(?:$|(?<=[._]))", name))
+
+
+def wrapped(source: str, width: int) -> str:
+    """``source`` with its longer lines broken after commas in brackets, which changes nothing of what it means."""
+    lines = []
+    for line in source.splitlines():
+        start, depth, last = 0, 0, 0
+        for token in tokenize.generate_tokens(io.StringIO(line).readline):
+            depth += (token.string in ("(", "[", "{")) - (token.string in (")", "]", "}"))
+            if last > start and token.end[1] + 4 * bool(start) - start > width:
+                lines.append(" " * 4 * bool(start) + line[start:last].rstrip())
+                start = last
+            if token.string == "," and depth:
+                last = token.end[1] + 1  # with the space
+        lines.append(" " * 4 * bool(start) + line[start:])
+    return "\n".join(lines)
 
 
 def inputs(spec: OpSpec) -> str:
@@ -118,10 +143,19 @@ def oracle(spec: OpSpec) -> list[str]:
     """What PyTorch is asked, and the rows of the table of differences. ImportError where torch is not installed."""
     from ..oracles.differences import DIFFERENCES
 
-    found = failure.op_source(spec.name, "torch", [])
-    asked = f"torch.{spec.name}" if isinstance(found, operator.attrgetter) else repr(found)
-    rows = [row.reason for row in DIFFERENCES if spec.name in row.ops]
-    return [f"{spec.ref.__module__}.{spec.ref.__qualname__}" if spec.ref else asked, *(f"but: {why}" for why in rows)]
+    if spec.ref:
+        asked = f"{spec.ref.__module__}.{spec.ref.__qualname__}"
+    else:
+        found = failure.op_source(spec, "torch", [])
+        asked = f"torch.{spec.name}" if isinstance(found, operator.attrgetter) else repr(found)
+    return [asked, *(f"but: {row.reason}" for row in DIFFERENCES if spec.name in row.ops)]
+
+
+def unvoted(spec: OpSpec) -> bool:
+    """Whether the scalar engine should vote on the op, which is elementwise, and has no expression for it."""
+    name = spec.name.removeprefix("functional.")
+    is_elementwise = any(other.name == name and not other.constant for other in elementwise.SPECS)
+    return is_elementwise and spec.name not in EXPRESSIONS
 
 
 def refused(wrong: ErrorInput) -> tuple[str, str, str]:

@@ -17,7 +17,7 @@ from ..entry import Call, Domain, OpSpec, Shape
 from ..harness import SHARING
 from ..ops import BY_NAME, SPECS
 from . import ledger
-from .catalogue import drawn, properties
+from .catalogue import drawn, folded, properties
 from .conditions import CONDITIONS
 from .ledger import Line
 
@@ -139,20 +139,26 @@ def never_met(engine: Engine) -> list[tuple[str, str]]:
     ]
 
 
-def tables(lines: Lines, never: Iterable[tuple[str, str]]) -> Iterator[Table]:
-    """For each group of conditions, one row an op: the examples that met each, red where none did and one should."""
+def tables(lines: Lines, never: Iterable[tuple[str, str]], width: int) -> Iterator[Table]:
+    """For each group of conditions, one row an op: the examples that met each, red where none did and one should.
+
+    They fit ``width`` columns.
+    """
     met, gaps = totals(lines), {*never}
     for group, conditions in CONDITIONS.items():
+        keys = [f"{group}: {name}" for name in conditions]
+        counts = {spec.name: met.get(spec.name, Counter()) for spec in SPECS}
+        shown = [op for op in counts if any(counts[op][key] or (op, key) in gaps for key in keys)]
+        # A column is as wide as its longest number or word; a title of several words is wrapped.
+        columns = [max(map(len, [*name.split(), *(f"{counts[op][key]:,}" for op in shown)]))
+                   for name, key in zip(conditions, keys, strict=True)]  # fmt: skip
         table = Table(title=group, title_justify="left", title_style="bold", box=None, pad_edge=False)
         table.add_column("op", no_wrap=True)
-        for name in conditions:
-            table.add_column(name, justify="right")
-        for spec in SPECS:
-            cells = [(met.get(spec.name, Counter())[key], (spec.name, key) in gaps)
-                     for key in (f"{group}: {name}" for name in conditions)]  # fmt: skip
-            if any(count or gap for count, gap in cells):
-                table.add_row(
-                    spec.name, *("[red]0[/red]" if gap else f"{count:,}" if count else "·" for count, gap in cells)
-                )
-        if table.row_count:
+        for name, column in zip(conditions, columns, strict=True):
+            table.add_column(name, justify="right", width=column)
+        for op in shown:
+            cells = ["[red]0[/red]" if (op, key) in gaps else f"{counts[op][key]:,}" if counts[op][key] else "·"
+                     for key in keys]  # fmt: skip
+            table.add_row(folded(op, width - sum(columns) - 2 * len(columns)), *cells)
+        if shown:
             yield table

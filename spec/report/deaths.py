@@ -16,7 +16,6 @@ from ..faults.campaign import GENERIC, Outcome, Trial
 Results = Sequence[tuple[Trial, Outcome]]
 
 LIMITS = {1: 5, 2: 5, 4: 50}  # the examples to death that are wanted, as medians, by tier
-LONG = {"fault": 30, "op": 13, "killed by": 20, "property": 40}  # the least width of a column of words, by its title
 
 
 def survivors(results: Results) -> list[Trial]:
@@ -29,11 +28,11 @@ def noticed_equivalents(results: Results) -> list[Trial]:
     return [trial for trial, found in results if found.death and trial.equivalent]
 
 
-def _columns(table: Table, *columns: tuple[str, Literal["left", "right"]]) -> Table:
+def _table(*columns: tuple[str, Literal["left", "right"]]) -> Table:
+    """A table that wraps what is too long, in its widest columns first, and cuts nothing."""
+    table = Table(box=None, pad_edge=False, collapse_padding=True)
     for title, justify in columns:
-        # Where a line is too long the long columns give way, never the numbers.
-        least = LONG.get(title, 5 if justify == "right" else 4)
-        table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis", min_width=least)
+        table.add_column(title, justify=justify, overflow="fold")
     return table
 
 
@@ -44,9 +43,10 @@ def _words(test: str) -> str:
 
 def table_of_named(results: Results) -> Table:
     """One line a named fault: what it is, who noticed it, after how much, and how small the shrunk example is."""
-    table = Table(box=None, pad_edge=False, collapse_padding=True, expand=True)
-    _columns(table, ("kind", "left"), ("tier", "right"), ("from", "left"), ("fault", "left"), ("op", "left"))
-    _columns(table, ("ex", "right"), ("s", "right"), ("size", "right"), ("killed by", "left"))
+    table = _table(
+        ("kind", "left"), ("tier", "right"), ("from", "left"), ("fault", "left"), ("op", "left"),
+        ("ex", "right"), ("s", "right"), ("size", "right"), ("killed by", "left"),
+    )  # fmt: skip
     for trial, found in results:
         if trial.kind != GENERIC:
             head = (trial.kind, str(trial.tier), trial.origin, trial.fault.replace("_", " "), _short(trial.place))
@@ -70,9 +70,10 @@ def _end(trial: Trial, found: Outcome) -> tuple[str, ...]:
 
 def table_of_generic(results: Results) -> Table:
     """One line a generic fault: in how many ops it was planted and noticed, and by what."""
-    table = Table(box=None, pad_edge=False, expand=True)
-    _columns(table, ("wrong rule", "left"), ("ops", "right"), ("dead", "right"), ("equivalent", "right"))
-    _columns(table, ("ex", "right"), ("killed by", "left"))
+    table = _table(
+        ("wrong rule", "left"), ("ops", "right"), ("dead", "right"), ("equivalent", "right"),
+        ("ex", "right"), ("killed by", "left"),
+    )  # fmt: skip
     by_fault: dict[str, list[tuple[Trial, Outcome]]] = defaultdict(list)
     for trial, found in results:
         if trial.kind == GENERIC:
@@ -96,16 +97,13 @@ def matrix(results: Results) -> Iterable[Table]:
     asked = [(trial, found) for trial, found in results if found.noticed]
     names = list(dict.fromkeys(name for _, found in asked for name in found.noticed))
     letters = dict(zip(names, string.ascii_letters, strict=False))
-    table = _columns(
-        Table(box=None, pad_edge=False), ("kind", "left"), ("fault", "left"), ("".join(letters.values()), "left")
-    )
+    table = _table(("kind", "left"), ("fault", "left"), ("".join(letters.values()), "left"))
     for trial, found in asked:
         cells = {None: " ", True: "●", False: "·"}
         row = "".join(cells[found.noticed.get(name)] for name in names)
         table.add_row(trial.kind if trial.kind != GENERIC else "any", trial.fault.replace("_", " "), row)
     yield table
-    legend = _columns(Table(box=None, pad_edge=False), ("", "left"), ("property", "left"), ("noticed", "right"))
-    _columns(legend, ("of", "right"), ("alone", "right"))
+    legend = _table(("", "left"), ("property", "left"), ("noticed", "right"), ("of", "right"), ("alone", "right"))
     for name in names:
         ran = [found.noticed for _, found in asked if name in found.noticed]
         noticed = [row for row in ran if row[name]]
@@ -116,9 +114,10 @@ def matrix(results: Results) -> Iterable[Table]:
 
 def medians(results: Results) -> Table:
     """Examples to death, by tier, beside what is wanted, and the size of the shrunk examples."""
-    table = Table(box=None, pad_edge=False)
-    _columns(table, ("tier", "left"), ("faults", "right"), ("dead", "right"), ("examples, median", "right"))
-    _columns(table, ("most", "right"), ("elements, median", "right"))
+    table = _table(
+        ("tier", "left"), ("faults", "right"), ("dead", "right"), ("examples, median", "right"),
+        ("most", "right"), ("elements, median", "right"),
+    )  # fmt: skip
     tiers: dict[str, list[Outcome]] = defaultdict(list)
     for trial, found in results:
         if not trial.equivalent:

@@ -15,6 +15,7 @@ from . import ledger
 
 if TYPE_CHECKING:
     from ..case import Case
+    from ..entry import OpSpec
 
 __tracebackhide__ = True  # pytest leaves these functions out of what it prints
 
@@ -105,7 +106,7 @@ def program(case: Case, module: str) -> str:
     inputs = [Source(x, lines, module) for x in names]
     if case.spec.seed is not None:
         lines.append(f"{module}.manual_seed({case.spec.seed})")
-    lines += [f"y = {case.spec.written(op_source(case.spec.name, module, lines), inputs, case.params)!r}", "print(y)"]
+    lines += [f"y = {case.spec.written(op_source(case.spec, module, lines), inputs, case.params)!r}", "print(y)"]
     if outputs := _outputs_with_gradient(case):
         seeds = [tensor(w, module) for w in case.cotangents]
         if len(outputs) == 1:
@@ -141,8 +142,12 @@ def _outputs_with_gradient(case: Case) -> list[str]:
     return found if differentiable and len(found) == len(case.cotangents) else []
 
 
-def op_source(name: str, module: str, lines: list[str]) -> Any:
-    """The op ``name`` of ``module`` as source: ``torch.log``; of a property, what takes it from its owner."""
+def op_source(spec: OpSpec, module: str, lines: list[str]) -> Any:
+    """The op of an entry in ``module`` as source: ``torch.log``; of a property, what takes it from its owner."""
+    if module == "torch" and spec.ref is not None:  # no name of PyTorch's, and maybe a lambda
+        lines += ["from spec.ops import BY_NAME  # in the root of the checkout", f"ref = BY_NAME[{spec.name!r}].ref"]
+        return Source("ref", lines, module)
+    name = spec.name
     owner: Any = importlib.import_module(module)
     homes = {module: owner, f"{module}.nn": getattr(owner, "nn", None), f"{module}.Tensor": owner.Tensor}
     for home, found in homes.items():

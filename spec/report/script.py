@@ -56,7 +56,7 @@ class _Scribe:
     def call(self, spec: OpSpec, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
         statements: list[str] = []
         xs = [Source(x.name, statements, self.name) for x in inputs]
-        text = repr(spec.written(op_source(spec.name, self.name, statements), xs, params))
+        text = repr(spec.written(op_source(spec, self.name, statements), xs, params))
         if spec.seed is not None:
             statements.append(f"{self.name}.manual_seed({spec.seed})")
         self._say(*statements)

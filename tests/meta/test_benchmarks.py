@@ -153,6 +153,12 @@ def test_a_ratio_is_taken_block_by_block() -> None:
     assert timing.ratio(times, "a", "b") == timing.Ratio(median=3.0, low=2.0, high=4.0)
 
 
+def test_a_block_that_took_no_time_the_clock_can_tell_has_no_ratio() -> None:
+    some = {"a": [1.0, 2.0, 9.0, 3.0], "b": [1.0, 1.0, 0.0, 1.0]}
+    assert timing.ratio(some, "a", "b") == timing.Ratio(median=2.0, low=1.5, high=2.5)
+    assert str(timing.ratio({"a": [1.0, 1.0], "b": [0.0, 0.0]}, "a", "b")) == "unknown"
+
+
 @pytest.mark.parametrize("peak", [memory.resident_growth, memory.traced_peak], ids=lambda peak: peak.__name__)
 def test_a_peak_is_that_of_the_function(peak: Any) -> None:
     np.ones(2**24)  # 128 MiB, before it

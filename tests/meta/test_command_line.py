@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import os
 import re
 import subprocess
@@ -11,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import spec.__main__ as command
 from spec.faults import campaign
-from spec.ops import SPECS
+from spec.ops import BY_NAME, SPECS
+from spec.oracles import scalar
 from spec.report import catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -65,12 +69,30 @@ def test_show_tells_all_about_an_entry(say: Any) -> None:
     assert printed.count("y = smolgrad.logsumexp(x0, ") == 3
 
 
-def test_faults_are_planted_and_told_in_100_columns(say: Any) -> None:
+def test_show_wraps_what_is_too_long_for_the_window(say: Any) -> None:
+    printed = say("show", "getitem")
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "…" not in printed
+
+
+@pytest.mark.parametrize("op", ["getitem", "einsum", "functional.conv2d", "sort"])
+def test_a_wrapped_program_is_the_same_program(op: str) -> None:
+    for program in catalogue.programs(BY_NAME[op], 10):
+        wrapped = catalogue.wrapped(program, 60)
+        assert ast.dump(ast.parse(wrapped)) == ast.dump(ast.parse(program))
+        assert max(map(len, wrapped.splitlines())) <= 80  # a call without commas is longer than 60 alone
+        assert catalogue.wrapped(program, 1000) == program
+    outside_brackets = "first, second = 1, 2"
+    assert catalogue.wrapped(outside_brackets, 10) == outside_brackets
+
+
+def test_faults_are_planted_and_told_in_80_columns(say: Any) -> None:
     names = ["a_square_left_out", "slightly_off"]
-    printed = say("faults", *names, "--op", "tanh", "--seed", "1", "-n", "1", width=100)
-    assert max(map(len, printed.splitlines())) <= 100
+    printed = say("faults", *names, "--op", "tanh", "--seed", "1", "-n", "1")
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "…" not in printed
     assert re.search(r"FRM +1 +own +a square left out +tanh +\d+ +[\d.]+ +\d+ +vjp matches", printed)
-    assert re.search(r"slightly off +1 +\d+ +0 ", printed)
+    assert re.search(r"slightly off +1 +1 +0 ", printed)
     assert "2 of 2 faults dead" in printed
 
 
@@ -119,6 +141,25 @@ def test_verify_counts_what_was_compared() -> None:
     assert re.search(r"^verified: (\d+) of \1 tests passed, [\d,]+ comparisons", ran.stdout, re.MULTILINE)
 
 
+def test_verify_asks_for_the_expression_of_an_elementwise_op(monkeypatch: Any, capsys: Any) -> None:
+    assert not any(map(catalogue.unvoted, SPECS))
+    monkeypatch.delitem(scalar.EXPRESSIONS, "neg")
+    monkeypatch.setattr(command, "_run_suite", lambda *_: command.Run(1, {}, [], 0, "", 0.0))
+    for op, code in (("neg", 1), ("exp", 0), ("sum", 0)):
+        monkeypatch.setattr(sys, "argv", ["spec", "verify", "--ops", op])
+        assert command.main() == code
+        assert (f"{op} has no row in EXPRESSIONS" in capsys.readouterr().out) == bool(code)
+
+
+def test_verify_of_another_engine_fails_where_that_is_not_ours() -> None:
+    words = ["verify", "--ops", "neg", "--examples", "25", "--seed", "1", "--engine"]
+    for engine, told in (("torch", "wrong_calls_are_refused"), ("none", "invalid choice: 'none'")):
+        ran = subprocess.run([sys.executable, "-m", "spec", *words, engine], cwd=ROOT, capture_output=True, text=True)
+        assert ran.returncode == 1, ran.stdout
+        assert f"engine {engine}, seed 1" in ran.stdout
+        assert told in ran.stdout
+
+
 def test_verify_fails_where_nothing_was_compared() -> None:
     # The first example is the least: one number, whose value and gradient are 0. Nothing is compared, says the ledger.
     words = ["verify", "--ops", "functional.log_softmax", "--examples", "1", "--seed", "1", "-n", "0"]
@@ -126,6 +167,48 @@ def test_verify_fails_where_nothing_was_compared() -> None:
     assert ran.returncode == 1, ran.stdout
     assert "compared nothing for functional.log_softmax" in ran.stdout
     assert "not verified" in ran.stdout
+
+
+def _rows(width: int) -> list[str]:
+    """What verify's table shows of all ops, each with its worst error in the property of the longest name."""
+    worst = max(catalogue.properties(), key=len)
+    lines = [(spec.name, worst, {"comparisons": 1_000_000, "worst": 0.0123}) for spec in SPECS]
+    printer = Console(file=io.StringIO(), width=width)
+    printer.print(command._table(lines, {f"test_vjp[{spec.name}]": "passed" for spec in SPECS}))
+    return printer.file.getvalue().splitlines()  # type: ignore[attr-defined]  # it is the StringIO
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_table_of_verify_cuts_nothing(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command.console, "width", width)
+    rows = _rows(width)
+    assert max(map(len, rows)) <= width
+    assert "…" not in "".join(rows)
+    assert (len(rows) == 1 + len(SPECS)) == (width == 200)  # in a narrow window some go on in the next line
+
+
+def test_without_a_terminal_no_line_is_wrapped() -> None:
+    shown = "import spec.__main__ as command; command.console.print('word ' * 35)"
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    ran = subprocess.run([sys.executable, "-c", shown], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert ran.stdout.splitlines() == ["word " * 35]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_how_far_a_run_is_goes_to_lines_where_there_is_no_terminal(terminal: bool, monkeypatch: Any) -> None:
+    monkeypatch.setattr(command, "EVERY", 0)
+    monkeypatch.setenv("TERM", "xterm")
+    printer = Console(file=io.StringIO(), width=80, force_terminal=terminal, highlight=False)
+    monkeypatch.setattr(command, "console", printer)
+    monkeypatch.setattr(sys, "argv", ["spec", "verify", "--ops", "neg", "--examples", "25", "--seed", "1"])
+    assert command.main() == 0
+    printed = printer.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO
+    told = [tuple(map(int, found)) for found in re.findall(r"^seed 1: checking: (\d+) of (\d+), 0 failed, \d+ s$",
+                                                           printed, re.MULTILINE)]  # fmt: skip
+    (tests,) = map(int, re.findall(r"(\d+) tests passed", printed))
+    assert bool(told) == (not terminal)
+    assert told == sorted(told)
+    assert all(total == tests for _, total in told)
 
 
 def test_coverage_counts_rare_conditions_and_fails_where_one_is_missing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -16,6 +17,7 @@ from spec.case import ROUNDING, Case, draw_case
 from spec.engines.pytorch import PyTorch
 from spec.engines.smolgrad import Smolgrad
 from spec.entry import OpSpec
+from spec.faults import seams
 from spec.faults.generic import FAULTS, planted
 from spec.faults.killing import primitives
 from spec.generate.layouts import LAYOUTS
@@ -98,6 +100,28 @@ def test_finite_differences_side_with_pytorch_against_a_wrong_rule(test: Any, fa
     got, want, vote = (float(re.findall(rf"^    {name}: (.*)$", str(told.value), re.MULTILINE)[0]) for name in names)
     assert vote == pytest.approx(want)
     assert got != pytest.approx(want)
+
+
+def _off_in_float32(y: np.ndarray, _x: np.ndarray) -> np.ndarray:
+    return y * np.float32(1.001) if y.dtype == np.float32 else y
+
+
+def test_what_fails_in_float32_is_told_in_float32() -> None:
+    with (
+        patch.object(ledger, "lines", {}),
+        seams.forward_changed("exp", _off_in_float32),
+        pytest.raises(failure.Counterexample) as told,
+    ):
+        test_vjp.float32_follows_float64(engine=Smolgrad(), spec=BY_NAME["exp"])
+    assert "dtype='float32'" in str(told.value)
+    assert "dtype='float64'" not in str(told.value)
+
+
+def test_the_program_of_an_entry_with_a_ref_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = replace(BY_NAME["exp"], name="no_op_of_pytorchs", ref=lambda x: torch.exp(x))
+    monkeypatch.setitem(BY_NAME, spec.name, spec)
+    case = Case(PyTorch(), spec, {}, (np.array([1.0, 2.0]),), (np.array([0.0, 1.0]),))
+    assert_shows(case, "torch")
 
 
 PARAMS = {

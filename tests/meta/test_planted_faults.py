@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from smolgrad import is_grad_enabled
 from spec.entry import OpSpec
 from spec.faults import campaign, equivalents, killing, seams
 from spec.faults.campaign import ENGINE, Outcome, Trial
@@ -119,6 +120,7 @@ def test_a_named_fault_dies_where_it_is_meant_to(named: Named, record_property: 
     dead = found.death is not None
     _score(record_property, int(not trial.equivalent), int(not dead and not trial.equivalent), bool(trial.equivalent))
     assert dead != bool(trial.equivalent), f"{', '.join(named.dies_in)}: {named.says} {found.trouble}"
+    assert is_grad_enabled()  # or tests that come later in this process would fail
 
 
 def test_every_kind_has_as_many_faults_of_our_own_as_were_given() -> None:

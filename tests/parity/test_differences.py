@@ -227,6 +227,16 @@ def test_layer_norm_of_one_huge_number_is_0() -> None:
     assert (smolgrad.functional.layer_norm(smolgrad.tensor(x), (1,)).data == 0).all()  # x - mean(x) is
 
 
+def test_a_lane_of_one_number_gives_layer_norms_weight_no_gradient() -> None:
+    def gradient(module: Any, functional: Any) -> float:
+        weight = module.tensor([0.0], requires_grad=True)
+        functional.layer_norm(module.tensor([1.40625]), (1,), weight).backward(module.ones(1))
+        return float(weight.grad)
+
+    assert abs(gradient(torch, torch.nn.functional)) > 60 * np.finfo("float32").eps
+    assert gradient(smolgrad, smolgrad.functional) == 0  # x - mean(x) is
+
+
 def test_group_norm_of_no_values_has_no_gradient_of_its_weight() -> None:
     def gradient(module: Any, functional: Any) -> float:
         weight = module.tensor([1.0], requires_grad=True)

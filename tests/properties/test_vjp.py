@@ -94,7 +94,7 @@ def results_and_gradients_have_their_inputs_dtype(case: Case, data: st.DataObjec
         dtype = same.arrays[0].dtype
         found = [*same.floating_outputs(), *same.gradients(), *same.second_gradients(same.arrays)]
         dtypes = {str(x.dtype) for x in found}
-        case.require(
+        same.require(
             dtypes <= {str(dtype)}, "dtypes of outputs, gradients and second gradients", f"{dtypes}, want {dtype}"
         )
 
@@ -108,7 +108,7 @@ def float32_follows_float64(case: Case, data: st.DataObject) -> None:
     ]
     for got, want in pairs:
         size = np.max(np.abs(want), where=np.isfinite(want), initial=1)
-        case.compare("float32, against float64", got.astype(np.float64), want, ULPS * size)
+        single.compare("float32, against float64", got.astype(np.float64), want, ULPS * size)
 
 
 test_pullbacks = pullbacks.test()

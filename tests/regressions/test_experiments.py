@@ -9,12 +9,14 @@ import signal
 import struct
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from experiments import data, run
 
+ROOT = Path(__file__).parents[2]
 IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 TEXT = bytes(range(256)) * 1000
 
@@ -352,6 +354,13 @@ def test_a_run_writes_its_record_and_keeps_no_checkpoint(tmp_path):
     assert header == "step,smolgrad loss,smolgrad seconds,PyTorch loss,PyTorch seconds,weight difference"
     assert len(rows) == STEPS
     assert rows[4].endswith(",nan,nan,nan")  # the twin has left
+
+
+@pytest.mark.parametrize("options", [[], ["--quick"]], ids=["in full", "quick"])
+def test_a_run_leaves_the_results_that_are_quoted(options):
+    parser = run.parser("experiments.made", "made")
+    folder = run.Run("made", parser.parse_args(options)).file(".json").parent.relative_to(ROOT)
+    assert f"{folder.as_posix()}/" in (ROOT / ".gitignore").read_text().splitlines()
 
 
 @pytest.mark.parametrize("value", [1.5, float("nan")])

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 
 from smolgrad import Tensor, autograd
-from smolgrad.autograd import Node, wrap
+from smolgrad.autograd import Node, value_of, wrap
 
 from .. import seams
 from ..seams import Planted
@@ -106,7 +106,7 @@ def an_equal_contribution_is_taken_for_the_same() -> Planted:
 
     def add(right: Any, so_far: Any, node: Node, g: Any) -> None:
         g = seams.dense(node, g)
-        if node not in so_far or not np.array_equal(seams.array(so_far[node]), seams.array(g)):
+        if node not in so_far or not np.array_equal(value_of(so_far[node]), value_of(g)):
             right(so_far, node, g)
 
     return seams.adding(_first_set(add))
@@ -130,7 +130,7 @@ def nothing_wipes_out_what_was_there() -> Planted:
 
     def add(right: Any, so_far: Any, node: Node, g: Any) -> None:
         g = seams.dense(node, g)
-        if seams.array(g).any():
+        if value_of(g).any():
             right(so_far, node, g)
         else:
             so_far[node] = g
@@ -155,7 +155,7 @@ def the_larger_contribution_is_kept() -> Planted:
 
     def add(right: Any, so_far: Any, node: Node, g: Any) -> None:
         first, second = so_far[node], seams.dense(node, g)
-        so_far[node] = seams.like(first, np.maximum(seams.array(first), seams.array(second)))
+        so_far[node] = seams.like(first, np.maximum(value_of(first), value_of(second)))
 
     return seams.adding(_first_set(add))
 

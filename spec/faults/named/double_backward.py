@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from smolgrad.autograd import wrap
+from smolgrad.autograd import value_of, wrap
 from smolgrad.primitives import linalg, reduction
 from smolgrad.primitives.elementwise import where
 
@@ -22,7 +22,7 @@ def create_graph_of_arrays() -> Planted:
     """``create_graph`` is accepted, and its gradients are constants: the second order is 0."""
 
     def raw(right: Any, roots: Any, seeds: Any, targets: Any, keep: bool, create_graph: bool) -> Any:
-        found = right(roots, [seams.array(s) for s in seeds], targets, keep, False)
+        found = right(roots, [value_of(s) for s in seeds], targets, keep, False)
         return {x: wrap(g) for x, g in found.items()} if create_graph else found
 
     return seams.sweeping(raw)

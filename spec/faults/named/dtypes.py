@@ -8,6 +8,7 @@ from unittest.mock import patch
 import numpy as np
 
 from smolgrad import optim
+from smolgrad.autograd import value_of
 from smolgrad.primitives import operands
 
 from .. import seams
@@ -62,7 +63,7 @@ def a_gradient_through_float32() -> Planted:
     """tanh's gradient takes its way through float32: dtype and first seven digits are right."""
 
     def rounded(gradient: Any, *_: Any) -> Any:
-        return seams.like(gradient, seams.array(gradient).astype("float32").astype(gradient.dtype))
+        return seams.like(gradient, value_of(gradient).astype("float32").astype(gradient.dtype))
 
     return seams.changed("tanh", 0, rounded)
 
@@ -89,6 +90,6 @@ def float32_summed_in_half_precision() -> Planted:
     def rough(gradient: Any, *_: Any, **__: Any) -> Any:
         if gradient.dtype != np.float32:
             return gradient
-        return seams.like(gradient, seams.array(gradient).astype("float16").astype("float32"))
+        return seams.like(gradient, value_of(gradient).astype("float16").astype("float32"))
 
     return seams.changed("softmax", 0, rough)

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 
 from smolgrad import Tensor
-from smolgrad.autograd import Primitive, wrap
+from smolgrad.autograd import Primitive, value_of, wrap
 from smolgrad.primitives import elementwise, reduction
 from smolgrad.primitives.elementwise import where
 
@@ -67,7 +67,7 @@ def a_clamp_open_at_one_end() -> Planted:
 
 
 def _near(a: Any, b: Any) -> np.ndarray:
-    return np.isclose(seams.array(a), seams.array(b))
+    return np.isclose(value_of(a), value_of(b))
 
 
 @fault(4, "regressions/test_nonsmooth::test_a_tie_is_an_exact_one", "M136")
@@ -121,7 +121,7 @@ def a_clamp_open_at_both_ends() -> Planted:
 @fault(4, f"{KINKS}[abs]")
 def abs_has_the_slope_of_zeros_sign() -> Planted:
     """``copysign``: +1 at 0.0 and -1 at -0.0."""
-    return seams.changed("abs", 0, lambda gradient, g, y, x: g * seams.like(x, np.copysign(1.0, seams.array(x))))
+    return seams.changed("abs", 0, lambda gradient, g, y, x: g * seams.like(x, np.copysign(1.0, value_of(x))))
 
 
 @fault(4, "special_values_are_pytorchs[relu]")
@@ -138,7 +138,7 @@ def max_over_a_dim_takes_the_last_of_those_tied() -> Planted:
     def last(place: Any, x: Any, lane: int | None, keepdim: bool) -> Any:
         if lane is None or not x.ndim:
             return right(place, x, lane, keepdim)
-        values = np.flip(seams.array(x), lane)
+        values = np.flip(value_of(x), lane)
         return np.asarray(values.shape[lane] - 1 - place(values, axis=lane, keepdims=keepdim))
 
     return patch.object(reduction, "_places", last)
@@ -151,7 +151,7 @@ def max_of_all_goes_to_the_first() -> Planted:
 
 
 def _of_the_first(g: Any, y: Any, x: Any, *, dims: Any, keepdim: bool) -> Any:
-    best = seams.array(x == reduction._spread(y, x, dims))
+    best = value_of(x == reduction._spread(y, x, dims))
     if dims == tuple(range(best.ndim)):
         best = (np.arange(best.size) == best.argmax()).reshape(best.shape)
     return where(best, reduction._spread(g, x, dims), 0)

@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from smolgrad.autograd import value_of
 from smolgrad.primitives import reduction
 from smolgrad.primitives.elementwise import where
 
@@ -55,7 +56,7 @@ def where_multiplies() -> Planted:
             lambda g, _y, _a, _b, *, condition: times(condition, g),
             lambda g, _y, _a, _b, *, condition: times(~condition, g),
         ),
-        seams.rules("relu", lambda g, y, _x: g * seams.like(g, (seams.array(y) > 0).astype(g.dtype))),
+        seams.rules("relu", lambda g, y, _x: g * seams.like(g, (value_of(y) > 0).astype(g.dtype))),
     )
 
 
@@ -68,7 +69,7 @@ def an_infinite_slope_is_made_zero() -> Planted:
 @fault(3, f"{SPECIAL}[log]")
 def the_logarithm_of_at_least_a_little() -> Planted:
     """g / max(x, 1e-12): finite at 0, and right from there on."""
-    return seams.changed("log", 0, lambda gradient, g, y, x: g / seams.like(x, np.maximum(seams.array(x), 1e-12)))
+    return seams.changed("log", 0, lambda gradient, g, y, x: g / seams.like(x, np.maximum(value_of(x), 1e-12)))
 
 
 @fault(4, f"{SPECIAL}[div]")
@@ -76,7 +77,7 @@ def nan_to_num_after_a_quotient() -> Planted:
     """What is not finite becomes 0 or the largest number."""
 
     def tidy(gradient: Any, *_: Any) -> Any:
-        return seams.like(gradient, np.nan_to_num(seams.array(gradient)))
+        return seams.like(gradient, np.nan_to_num(value_of(gradient)))
 
     return seams.changed("div", 0, tidy)
 

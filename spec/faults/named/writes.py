@@ -6,6 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from smolgrad import Tensor, versions
+from smolgrad.autograd import value_of
 from smolgrad.primitives import indexing
 
 from .. import seams
@@ -81,7 +82,7 @@ def an_assignment_is_not_recorded() -> Planted:
 
     def setitem(self: Any, index: Any, value: Any) -> None:
         parts, value, _ = indexing.place("setitem", self, index, value)
-        self._data[parts] = seams.array(value)
+        self._data[parts] = value_of(value)
         versions.stamp(self._data)
 
     return patch.object(Tensor, "__setitem__", setitem)
