@@ -22,14 +22,21 @@ def positions(n: int) -> st.SearchStrategy[int]:
 
 @cache
 @st.composite
+def _picking_one(draw: Any, n: int) -> slice:
+    """A slice whose step picks one of an axis of ``n``, and would pick two if it were forgotten."""
+    start = draw(st.integers(0, n - 2))
+    return slice(start, start + 2, draw(st.integers(2, 3)))
+
+
+@cache
+@st.composite
 def slices(draw: Any, n: int) -> slice:
     """A slice of an axis of ``n``: all of it, either way; bounds missing, inside, outside and negative, any step."""
     way = draw(st.integers(0, 5))
     if way < 2:
         return slice(None, None, -1 if way else None)
-    if n > 1 and way == 2:  # a step that picks one, and would pick two if it were forgotten
-        start = draw(st.integers(0, n - 2))
-        return slice(start, start + 2, draw(st.integers(2, 3)))
+    if n > 1 and way == 2:
+        return draw(_picking_one(n))
     bound = st.none() | st.integers(-n - 1, n + 1)
     return slice(draw(bound), draw(bound), draw(st.none() | st.sampled_from([1, 2, 3, -1, -2, -3])))
 
@@ -75,12 +82,13 @@ def _mask_of(draw: Any, n: int, count: int) -> np.ndarray:
 
 @cache
 def _one_thing(shape: Shape) -> list[st.SearchStrategy[Any]]:
-    """Indices that do one thing: turn an axis round, pick rows by number, mix in an integer, mask, come apart."""
+    """Indices that do one thing: turn an axis round, step, pick rows by number, mix in an integer, mask, come apart."""
     found: list[st.SearchStrategy[Any]] = []
     every = slice(None)
     long = [axis for axis, n in enumerate(shape) if n > 1]
     if long:
         found.append(st.sampled_from(long).map(lambda axis: (every,) * axis + (slice(None, None, -1),)))
+        found.append(st.one_of([st.tuples(*[st.just(every)] * axis, _picking_one(shape[axis])) for axis in long]))
     if shape and shape[0]:
         found.append(positions(shape[0]))
         # As an embedding looks them up; nothing, too.
