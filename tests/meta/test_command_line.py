@@ -20,6 +20,7 @@ from spec.faults import campaign
 from spec.ops import BY_NAME, SPECS
 from spec.oracles import scalar
 from spec.report import catalogue
+from spec.report import coverage as rare
 
 ROOT = Path(__file__).parents[2]
 
@@ -223,6 +224,24 @@ def test_coverage_counts_rare_conditions_and_fails_where_one_is_missing() -> Non
         assert re.search(
             r"^\d+ cells met, 0 empty, 0 " if code == 0 else r"cells met, [1-9]\d* empty", ran.stdout, re.MULTILINE
         )
+
+
+@pytest.mark.parametrize(
+    ("code", "never", "blind"),
+    [(0, [], []), (1, [], []), (0, [("neg", "values: zeros")], []), (0, [], ["neg compared nothing"])],
+    ids=["none", "a test failed", "a condition was never met", "a property compared nothing"],
+)
+@pytest.mark.parametrize(
+    "words", [["verify", "--ops", "neg"], ["coverage", "--ops", "neg"]], ids=lambda words: words[0]
+)
+def test_each_reason_alone_fails_the_command(
+    words: list[str], code: int, never: list[Any], blind: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["spec", *words])
+    monkeypatch.setattr(command, "_run_suite", lambda *_: command.Run(1, {}, [], code, "", 0.0))
+    monkeypatch.setattr(command.Run, "blind", lambda _: blind)
+    monkeypatch.setattr(rare, "missed", lambda *_: never)
+    assert command.main() == int(bool(code or blind or (never and words[0] == "coverage")))
 
 
 def test_alarms_runs_each_seed_and_counts_what_fails(tmp_path: Path) -> None:
