@@ -85,6 +85,8 @@ def taken(draw: Any) -> Call:
     whole = draw(shapes.shapes(min_dims=1))
     dim = draw(shapes.one_axis(len(whole)))
     lane = dim % len(whole)
+    if len(whole) > 1 and draw(st.integers(0, 3)) == 3:
+        whole = tuple(m if d == lane else 0 for d, m in enumerate(whole))
     shape, of = (
         tuple(1 if d != lane and draw(st.integers(0, 3)) == 3 else m for d, m in enumerate(whole)) for _ in range(2)
     )

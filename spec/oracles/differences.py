@@ -418,8 +418,8 @@ DIFFERENCES = (
     ),
     Difference(
         ("functional.huber_loss",),
-        lambda xs, params: len({x.dtype for x in xs}) > 1 and all(x.is_floating_point() for x in xs),
-        lambda op, x, y, **params: op(*(t.to(torch.result_type(x, y)) for t in (x, y)), **params).to(x.dtype),
+        lambda xs, params: xs[0].dtype != xs[1].dtype and all(x.is_floating_point() for x in xs[:2]),
+        lambda op, x, y, weight=None, **params: op(x, y.to(x.dtype), weight=weight, **params),
         "PyTorch takes two floating dtypes and refuses the sweep",
     ),
     Difference(
