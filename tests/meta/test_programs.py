@@ -19,6 +19,7 @@ from spec.faults.killing import LIGHT, randomness
 from spec.faults.named import NAMED
 from spec.faults.seams import Planted
 from spec.generate.programs import DETACH, OPS, WRITES, programs
+from spec.ops import BY_NAME
 from spec.oracles.differences import DIFFERENCES
 from spec.program import Backward, Call, Grad, Leaf, Program, Run, Write, allowed, in_single_precision
 from spec.report import ledger
@@ -267,6 +268,17 @@ def test_programs_shrink_to_a_few_lines(everything: bool) -> None:
 
 def _is_short(program: Program, most: int) -> bool:
     return max(len(program), sum(step.array.size for step in program if isinstance(step, Leaf))) <= most
+
+
+def test_what_has_no_elements_is_copied_too() -> None:
+    # All such tensors have one address, 0, and were taken for views of one another.
+    nothing, mul_ = np.zeros(0), next(spec for spec, _ in WRITES if spec.name == "Tensor.mul_")
+    relu, scale = BY_NAME["functional.leaky_relu"], Leaf(np.array(0.0), requires_grad=True)
+    program = [Leaf(nothing), scale, Write(mul_, (0, 1)), Call(relu, (0,)), Write(mul_, (0, 2)), Leaf(nothing)]
+    program.append(Grad((2,), (3,), (1,)))
+    assert isinstance(Run(TORCH, program).refusal, RuntimeError)
+    assert Run(COPYING, program).refusal is None
+    check(SMOLGRAD, program)
 
 
 # --- scripts ----------------------------------------------------------------------------------------------------------
