@@ -206,18 +206,22 @@ class Run:
                         self.rewritten.add(i)
         self.seen.append((f"t{target} after {step.spec.name}", self.array(target).copy()))
 
+    def _asked(self, i: int) -> bool:
+        """Whether a sweep is asked about a tensor: not where it is a gradient that is constant here, as it was made."""
+        return self.requires_grad(i) or i not in self.of_gradients or i in self.rewritten
+
     def _roots(self, step: Sweep) -> tuple[list[Any], list[Any]]:
-        """The outputs and cotangents of a sweep; a gradient that is constant here has nothing to be swept."""
+        """The outputs and cotangents of a sweep."""
         pairs = [
             (self.tensors[y], self.tensors[w])
             for y, w in zip(step.outputs, step.cotangents, strict=True)
-            if self.requires_grad(y) or y not in self.of_gradients
+            if self._asked(y)
         ]
         return [y for y, _ in pairs], [w for _, w in pairs]
 
     def _grad(self, step: Grad) -> None:
         outputs, cotangents = self._roots(step)
-        wanted = [i for i in step.inputs if self.requires_grad(i) or i not in self.of_gradients]
+        wanted = [i for i in step.inputs if self._asked(i)]
         options = {"retain_graph": step.retain_graph, "create_graph": step.create_graph}
         found: list[Any] = [None] * len(wanted)
         if outputs and wanted:

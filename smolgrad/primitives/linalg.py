@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import Primitive, broadcast_shape, expand
-from .elementwise import mul
+from ..autograd import Primitive, broadcast_shape
+from .elementwise import mul, where
 from .indexing import _pick
 from .operands import axis, factor, one_dtype, refuse, refuse_bool, tensor
 from .reduction import sum
@@ -104,9 +104,9 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
     if broadcast_shape("addmm", x.shape, product.shape) != product.shape:
         raise RuntimeError(f"addmm(): input of shape {x.shape} does not broadcast to {product.shape}")
     terms = (("beta", beta, x), ("alpha", alpha, product))
-    scaled = [y if k == 1 else y * factor("addmm", name, k, x.dtype) for name, k, y in terms if k]
-    y = scaled[0] if scaled else product * 0
-    return clone(expand(y, shape=product.shape)) if len(scaled) < 2 else y + scaled[1]
+    zero = x.dtype.type(-0.0 if alpha or beta else 0)  # -0.0 added to -0.0 leaves it as it is
+    a, b = (y if k == 1 else y * factor("addmm", n, k, x.dtype) if k else where(False, y, zero) for n, k, y in terms)
+    return a + b
 
 
 def kron(input: Any, other: Any) -> Any:

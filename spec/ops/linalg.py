@@ -39,7 +39,7 @@ def sums(draw: Any) -> Call:
     """A product of matrices, and what it is added to, which broadcasts."""
     (n, k), (_, m) = draw(of_rank("nk", "km")).shapes
     added = draw(shapes.stretched((n, m)))
-    params = {"beta": draw(st.sampled_from([1, 2, 0])), "alpha": draw(st.sampled_from([1, -0.5]))}
+    params = {"beta": draw(st.sampled_from([1, 2, 0])), "alpha": draw(st.sampled_from([1, -0.5, 0]))}
     return Call((added, (n, k), (k, m)), params)
 
 

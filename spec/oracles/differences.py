@@ -272,7 +272,9 @@ DIFFERENCES = (
     ),
     Difference(
         ("addmm",),
-        lambda xs, params: params.get("alpha", 1) != 1 and any(bool(((x != 0) & (abs(x) < 1e-300)).any()) for x in xs),
+        lambda xs, params: (
+            params.get("alpha", 1) not in (0, 1) and any(bool(((x != 0) & (abs(x) < 1e-300)).any()) for x in xs)
+        ),
         lambda _op, x, a, b, *, beta=1, alpha=1: (beta * x if beta else 0) + alpha * (a @ b),
         "PyTorch scales a matrix before it multiplies: what is subnormal may become 0",
     ),
@@ -573,6 +575,14 @@ REFUSALS = (
             isinstance(step, (Grad, Backward)) and any(run.ancestors[i] & run.let_go for i in step.outputs)
         ),
         "a graph is swept twice only if it was retained, whatever its ops have saved",
+    ),
+    Refusal(
+        False,
+        lambda run, step: (
+            isinstance(step, (Grad, Backward))
+            and any(i in run.of_gradients and run.ancestors[i] & run.let_go for i in step.outputs)
+        ),
+        "the gradient of what is linear is constant, so that no sweep of it lets a graph go",
     ),
     Refusal(
         True,

@@ -580,6 +580,13 @@ def _a_graph_whose_ops_save_nothing_is_swept_twice(m: Any) -> None:
     y.backward()
 
 
+def _a_slope_that_is_constant_is_swept_twice(m: Any) -> None:
+    x = _leaf(m, 1.0)
+    (slope,) = m.autograd.grad([m.nn.ReLU()(x).sum()], [x], create_graph=True)
+    (slope * x).sum().backward()
+    (slope * _leaf(m, 1.0)).sum().backward()
+
+
 def _nothing_is_multiplied_in_two_dtypes(m: Any) -> None:
     m.matmul(m.zeros((0, 2, 2), dtype=m.float32), m.zeros((0, 2, 2), dtype=m.float64))
 
@@ -608,6 +615,7 @@ REFUSED = [
     _a_view_is_written,
     _a_view_is_used_after_its_base_was_written,
     _a_graph_whose_ops_save_nothing_is_swept_twice,
+    _a_slope_that_is_constant_is_swept_twice,
     _nothing_is_multiplied_in_two_dtypes,
     _a_tensor_is_written_from_its_own_memory,
     _the_output_of_a_division_is_written,

@@ -18,7 +18,10 @@ def a_subset_of_inputs_gets_the_same_gradients(case: Case, data: st.DataObject) 
     engine = case.engine
     chosen = data.draw(st.sets(st.sampled_from(range(len(case.arrays))), min_size=1), label="require grad")
     inputs = [engine.leaf(a) if i in chosen else engine.constant(a) for i, a in enumerate(case.arrays)]
-    got = case.swept(case.applied(inputs), [inputs[i] for i in sorted(chosen)], case.seeds())
+    outputs = case.applied(inputs)
+    for y in outputs:
+        case.compare("whether an output requires grad", np.array(bool(y.requires_grad)), np.array(True))
+    got = case.swept(outputs, [inputs[i] for i in sorted(chosen)], case.seeds())
     whole = case.gradients()
     case.compare_gradients(got, [whole[i] for i in sorted(chosen)], BITS)
 
