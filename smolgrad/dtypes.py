@@ -10,6 +10,7 @@ float32, float64 = np.dtype("float32"), np.dtype("float64")
 int8, int16, int32, int64 = (np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
 uint8, bool_ = np.dtype("uint8"), np.dtype("bool")
 
+Number = (bool, int, float)  # Python's
 SUPPORTED = (float32, float64, int8, int16, int32, int64, uint8, bool_)
 # What a Python number counts as, as far as it counts at all (PyTorch's default dtypes).
 _OF_NUMBER = {bool: bool_, int: int64, float: float32}
@@ -40,7 +41,7 @@ def result_type(*operands: Any) -> np.dtype[Any]:
     for x in operands:
         if isinstance(x, np.generic):
             x = x.item()
-        if isinstance(x, (bool, int, float)):
+        if isinstance(x, Number):
             ranked[2].append(_OF_NUMBER[type(x)])
         else:
             ranked[0 if x.ndim else 1].append(x.dtype)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..autograd import Node, Primitive, broadcast_shape, like, value_of, wrap
-from ..dtypes import result_type
-from .operands import Number, cast, floating, integer, must_float, one_dtype, operands, refuse, refuse_bool, tensor
+from ..dtypes import Number, result_type
+from .operands import cast, factor, floating, integer, must_float, one_dtype, operands, refuse, refuse_bool, tensor
 
 __all__ = [
     "abs", "acos", "add", "asin", "atan", "atan2", "bitwise_and", "bitwise_or", "ceil", "clamp", "cos", "cosh", "div",
@@ -206,9 +206,7 @@ def pow(input: Any, exponent: Any) -> Any:
     if isinstance(a, Number):
         a = wrap(np.asarray(a, dtype=b.dtype))
     if a.dtype.kind != "f" and np.any(np.less(value_of(b), 0)):
-        raise RuntimeError(
-            f"pow(): integers to negative integer powers are not allowed, got exponent {b}; cast to float"
-        )
+        raise RuntimeError(f"pow(): integers to negative powers are no integers, got exponent {b}; cast to float")
     return _pow(a, b)
 
 
@@ -409,14 +407,16 @@ def _between_tensors(x: Any, low: Any, high: Any) -> Any:
 
 
 def where(condition: Any, input: Any, other: Any) -> Any:
-    """``input`` where ``condition`` holds, ``other`` elsewhere; the three broadcast. RuntimeError if it is not bool.
+    """``input`` where ``condition`` holds, ``other`` elsewhere; the three broadcast.
 
-    The gradient of the one not taken is 0, whatever its value: it is selected, never multiplied.
+    The gradient of the one not taken is 0, whatever its value: it is selected, never multiplied. RuntimeError for a
+    condition that is not bool, and for a number that does not fit the dtype.
     """
     condition = condition._data.copy() if isinstance(condition, Node) else np.array(condition)
     if condition.dtype != bool:
         raise RuntimeError(f"where(): condition must have dtype bool, got {condition.dtype}")
     a, b = operands("where", input, other)
+    a, b = (factor("where", "value", x, result_type(a, b)) if isinstance(x, Number) else x for x in (a, b))
     broadcast_shape("where", condition.shape, np.shape(a), np.shape(b))
     return _where(a, b, condition=condition)
 

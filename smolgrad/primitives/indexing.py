@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..autograd import Node, Primitive, Scatter, broadcast_shape, expand, value_of
+from ..dtypes import Number
 from .elementwise import where
-from .operands import Number, axis, cast, factor, in_range, integer, integers, one_dtype, refuse, tensor
+from .operands import axis, cast, factor, in_range, integer, integers, one_dtype, refuse, tensor
 from .shape import clone, reshape
 
 __all__ = [
@@ -367,7 +368,8 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     if np.ndim(value_of(value)):
         raise RuntimeError(f"masked_fill(): value must be a number or 0-d, got shape {value.shape}")
     x = tensor("masked_fill", input)
-    value = cast(value, x.dtype) if isinstance(value, Node) else factor("masked_fill", "value", value, x.dtype)
+    number = factor("masked_fill", "value", value._data.item() if isinstance(value, Node) else value, x.dtype)
+    value = cast(value, x.dtype) if isinstance(value, Node) else number
     return where(mask, value, x)
 
 

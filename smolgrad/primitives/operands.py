@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import Node, Primitive, value_of, wrap
-from ..dtypes import as_dtype, float32, result_type
-
-Number = (bool, int, float)
+from ..dtypes import Number, as_dtype, float32, result_type
 
 to: Primitive = Primitive("to", lambda x, dtype: x.astype(dtype), lambda g, _y, _x, *, dtype: to(g, dtype=_x.dtype))
 
@@ -128,9 +126,7 @@ def axis(op: str, dim: Any, ndim: int) -> int:
     """``dim`` counted from the front. IndexError where a tensor of ``ndim`` dimensions (0-d counts as 1) has none."""
     number, room = integer(op, "dim", dim), max(ndim, 1)
     if not -room <= number < room:
-        raise IndexError(
-            f"{op}(): dim {number} is out of range; with {ndim} dimensions it goes from {-room} to {room - 1}"
-        )
+        raise IndexError(f"{op}(): dim {number} is out of range; with {ndim} dims it goes from {-room} to {room - 1}")
     return number % room
 
 

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..autograd import Node, Primitive, expand, like, value_of
+from ..dtypes import Number
 from .elementwise import abs, div, exp, isnan, maximum, minimum, ne, sign, where, zero
 from .indexing import along
-from .operands import Number, axes, axis, cast, floating, integer, must_float, refuse, refuse_bool, tensor
+from .operands import axes, axis, cast, floating, integer, must_float, refuse, refuse_bool, tensor
 from .shape import _diagonal, _pad, cat, clone, flip, reshape
 
 __all__ = [

@@ -640,6 +640,17 @@ def test_a_view_taken_under_no_grad_is_a_constant() -> None:
     assert {name: taken(m) for name, m in ENGINES.items()} == {"smolgrad": False, "torch": True}
 
 
+def test_a_number_that_does_not_fit_is_not_taken_modulo() -> None:
+    byte = {name: m.tensor([1], dtype=m.uint8) for name, m in ENGINES.items()}
+    with pytest.raises(OverflowError, match="300 out of bounds for uint8"):
+        byte["smolgrad"] + 300
+    assert int(byte["torch"] + 300) == 301 - 256
+    assert {name: bool(x > -1) for name, x in byte.items()} == {"smolgrad": True, "torch": False}
+    assert int(byte["smolgrad"].clamp(-1, 300)) == 1
+    with pytest.raises(RuntimeError, match="without overflow"):
+        byte["torch"].clamp(-1, 300)
+
+
 def test_a_gradient_is_nobody_elses() -> None:
     def shown(m: Any) -> float:
         x, weight = _leaf(m, 1.0), m.tensor([2.0])

@@ -12,6 +12,7 @@ from tests.regressions.tensors import leaf, tensor
 
 M = leaf([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 V, INTS, BOOLS = leaf([1.0, 2.0]), tensor([1, 0], "int64"), tensor([True, False], "bool")
+BYTES = tensor([1, 2], "uint8")
 
 REFUSALS = [
     # operands
@@ -39,7 +40,7 @@ REFUSALS = [
     (lambda: V - np.bool_(True), RuntimeError, r"sub\(\): is not defined for bools"),
     (lambda: -BOOLS, RuntimeError, r"neg\(\): is not defined for bools"),
     (lambda: BOOLS.relu(), RuntimeError, r"relu\(\): is not defined for bools"),
-    (lambda: INTS**-1, RuntimeError, r"pow\(\): integers to negative integer powers.*got exponent -1"),
+    (lambda: INTS**-1, RuntimeError, r"pow\(\): integers to negative powers.*got exponent -1"),
     (lambda: V & V, NotImplementedError, r"bitwise_and\(\): needs integers or bools, got float64"),
     (lambda: V | 1, NotImplementedError, r"bitwise_or\(\): needs integers or bools, got float64"),
     (lambda: INTS.mean(), RuntimeError, r"mean\(\): needs a floating dtype, got int64"),
@@ -47,13 +48,16 @@ REFUSALS = [
     (lambda: INTS.softmax(0), RuntimeError, r"softmax\(\): needs a floating dtype, got int64"),
     (lambda: F.layer_norm(INTS, (2,)), RuntimeError, r"layer_norm\(\): needs a floating dtype, got int64"),
     (lambda: F.mse_loss(INTS, INTS), RuntimeError, r"mse_loss\(\): needs a floating dtype, got int64"),
-    # where and clamp
+    # where, masked_fill and clamp
+    (lambda: smolgrad.where(BOOLS, BYTES, 300), RuntimeError, r"where\(\): value 300 is out of range for uint8"),
+    (lambda: smolgrad.where(BOOLS, 300, BYTES), RuntimeError, r"where\(\): value 300 is out of range for uint8"),
+    (lambda: BYTES.masked_fill(BOOLS, tensor(300, "int64")), RuntimeError, r"masked_fill\(\): value 300 is out"),
     (lambda: smolgrad.where(M, M, 0.0), RuntimeError, r"where\(\): condition must have dtype bool, got float64"),
     (lambda: smolgrad.where(BOOLS, M, M), RuntimeError, r"where\(\): shapes \(2,\) and \(2, 3\) and \(2, 3\)"),
     (lambda: smolgrad.clamp(M), RuntimeError, r"clamp\(\): at least one of min and max"),
     (lambda: smolgrad.clamp(M, "a"), TypeError, r"clamp\(\): a bound must be a number, got str"),
     # axes
-    (lambda: M.sum(2), IndexError, r"sum\(\): dim 2 is out of range; with 2 dimensions it goes from -2 to 1"),
+    (lambda: M.sum(2), IndexError, r"sum\(\): dim 2 is out of range; with 2 dims it goes from -2 to 1"),
     (lambda: M.sum(tensor([1], int)), TypeError, r"sum\(\): dim must be an integer, got"),
     (lambda: M.mean(-3), IndexError, r"mean\(\): dim -3 is out of range"),
     (lambda: M.sum((0, 2)), IndexError, r"sum\(\): dim 2 is out of range"),
@@ -65,7 +69,7 @@ REFUSALS = [
     (lambda: M.softmax(2), IndexError, r"softmax\(\): dim 2 is out of range"),
     (lambda: M.log_softmax(None), TypeError, r"log_softmax\(\): dim must be an integer, got None"),
     (lambda: M.logsumexp(), TypeError, r"logsumexp\(\) missing 1 required positional argument: 'dim'"),
-    (lambda: M.sum(0).sum(0).softmax(1), IndexError, r"softmax\(\): dim 1 is out of range; with 0 dimensions"),
+    (lambda: M.sum(0).sum(0).softmax(1), IndexError, r"softmax\(\): dim 1 is out of range; with 0 dims"),
     (lambda: M.var(correction="a"), TypeError, r"var\(\): correction must be an integer, got 'a'"),
     (lambda: smolgrad.zeros(0).max(), RuntimeError, r"max\(\): needs at least one element, got shape \(0,\)"),
     (lambda: smolgrad.zeros(2, 0).amax(), RuntimeError, r"amax\(\): needs at least one element, got shape \(2, 0\)"),
