@@ -274,14 +274,35 @@ def _is_short(program: Program, most: int) -> bool:
     return max(len(program), sum(step.array.size for step in program if isinstance(step, Leaf))) <= most
 
 
+MUL_ = next(spec for spec, _ in WRITES if spec.name == "Tensor.mul_")
+
+
 def test_what_has_no_elements_is_copied_too() -> None:
     # All such tensors have one address, 0, and were taken for views of one another.
-    nothing, mul_ = np.zeros(0), next(spec for spec, _ in WRITES if spec.name == "Tensor.mul_")
+    nothing = np.zeros(0)
     relu, scale = BY_NAME["functional.leaky_relu"], Leaf(np.array(0.0), requires_grad=True)
-    program = [Leaf(nothing), scale, Write(mul_, (0, 1)), Call(relu, (0,)), Write(mul_, (0, 2)), Leaf(nothing)]
+    program = [Leaf(nothing), scale, Write(MUL_, (0, 1)), Call(relu, (0,)), Write(MUL_, (0, 2)), Leaf(nothing)]
     program.append(Grad((2,), (3,), (1,)))
     assert isinstance(Run(TORCH, program).refusal, RuntimeError)
     assert Run(COPYING, program).refusal is None
+    check(SMOLGRAD, program)
+
+
+def test_a_gradient_that_is_constant_here_may_be_swept_twice() -> None:
+    one = Leaf(np.ones(1))
+    slope = [Leaf(np.ones(1), True), Call(BY_NAME["functional.relu"], (0,)), one, Grad((1,), (2,), (0,), True, True)]
+    program: Program = [*slope, *[Backward((3,), (2,), retain_graph=False)] * 2]
+    assert Run(SMOLGRAD, program).refusal is None
+    assert isinstance(Run(TORCH, program).refusal, RuntimeError)
+    check(SMOLGRAD, program)
+
+
+def test_a_view_of_a_gradient_is_swept_no_more_once_the_gradient_was_written() -> None:
+    one, view = Leaf(np.ones(1)), Call(BY_NAME["reshape"], (2,), {"shape": (1, 1)})
+    gradient = [Leaf(np.ones(1), True), one, Grad((0,), (1,), (0,)), view]
+    program: Program = [*gradient, Write(MUL_, (2, 0)), Leaf(np.ones((1, 1))), Backward((3,), (4,))]
+    assert "shares its memory with one that was written" in str(Run(SMOLGRAD, program).refusal)
+    assert Run(TORCH, program).refusal is None
     check(SMOLGRAD, program)
 
 
