@@ -48,16 +48,22 @@ BETWEEN_JUMPS = {
     "floor": Domain(low=-2, high=-1),
     "ceil": Domain(low=1, high=2),
     "trunc": Domain(low=-2, high=-1),
-    "round": Domain(low=3 / 2, high=5 / 2),
 }
 
 
+NONE_OR_2 = st.sampled_from([None, 2.0])
 # Between whole quotients: the first by the second is from -3 to -2.
 QUOTIENTS = (Domain(low=-6, high=-9 / 2), Domain(low=2, high=9 / 4))
 DIVIDED_BY_ZERO = ErrorInput(
     ((2,),), {"other": np.array([1, 0])}, RuntimeError, r"an integer is divided by 0", dtype="int64"
 )
 DIVIDED_BY_ZERO_IN_MODE = replace(DIVIDED_BY_ZERO, params={**DIVIDED_BY_ZERO.params, "rounding_mode": "trunc"})
+
+
+def between_halves(params: dict[str, Any]) -> tuple[Domain, ...]:
+    """Rounding is flat between two halves: of a one, of a tenth, of ten."""
+    low, high = {0: (3 / 2, 5 / 2), 1: (49 / 32, 53 / 32), -1: (-5, 5)}[params.get("decimals", 0)]
+    return (Domain(low=low, high=high),)
 
 
 def of_logarithms(op: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -173,6 +179,13 @@ SPECS = [
         OpSpec(name, elementwise(), domain=domain, constant=True, errors=NO_BOOLS)
         for name, domain in BETWEEN_JUMPS.items()
     ),
+    OpSpec(
+        "round",
+        elementwise(1, decimals=st.sampled_from([0, 1, -1])),
+        domain=between_halves,
+        constant=True,
+        errors=(*NO_BOOLS, ErrorInput(((2,),), {"decimals": 0.5}, TypeError, r"decimals must be an integer, got 0.5")),
+    ),
     OpSpec("frac", elementwise(), domain=Domain(low=1, high=2), errors=NOT_A_TENSOR),
     OpSpec(
         "lerp",
@@ -194,7 +207,12 @@ SPECS = [
             ),
         ),
     ),
-    OpSpec("nan_to_num", elementwise(), affine=True, errors=NOT_A_TENSOR),
+    OpSpec(
+        "nan_to_num",
+        elementwise(1, nan=st.sampled_from([0.0, 0.5]), posinf=NONE_OR_2, neginf=NONE_OR_2),
+        affine=True,
+        errors=NOT_A_TENSOR,
+    ),
     OpSpec("abs", elementwise(), domain=AT_ZERO, errors=NOT_A_TENSOR),
     OpSpec("sign", elementwise(), domain=AT_ZERO, constant=True, errors=NOT_A_TENSOR),
     OpSpec("relu", elementwise(), domain=AT_ZERO, errors=NOT_A_TENSOR),

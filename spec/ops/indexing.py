@@ -51,7 +51,7 @@ def numbers(draw: Any, n: int, shape: Shape) -> np.ndarray:
 
 
 @st.composite
-def along(draw: Any, inputs: int = 1) -> Call:
+def along(draw: Any, inputs: int = 1, **params: st.SearchStrategy[Any]) -> Call:
     """An axis, and numbers along it in step with the other axes, or with fewer; a source is as large, or larger."""
     shape = draw(shapes.shapes(min_side=0))
     dim = draw(shapes.one_axis(len(shape)))
@@ -60,7 +60,8 @@ def along(draw: Any, inputs: int = 1) -> Call:
     long = draw(shapes.side(0, 3)) if n else 0
     of = tuple(long if d == lane else max(0, m - fewer) for d, m in enumerate(shape))
     source = tuple(m + draw(st.integers(0, 1)) for m in of) if draw(st.booleans()) else of
-    return Call((shape, source)[:inputs], {"dim": dim, "places": draw(numbers(n, of))})
+    chosen = {"dim": dim, "places": draw(numbers(n, of)), **{k: draw(v) for k, v in params.items()}}
+    return Call((shape, source)[:inputs], chosen)
 
 
 @st.composite
@@ -126,7 +127,7 @@ def _but(params: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _added(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
-    return op(xs[0], params["dim"], params["places"], xs[1], **_but(params, "dim", "places"))
+    return op(xs[0], params["dim"], params["places"], *xs[1:], **_but(params, "dim", "places"))
 
 
 def _put(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -190,6 +191,15 @@ SPECS = [
         affine=True,
         written=between,
         errors=(*_wrong_lanes(1), _wrong(1, [[0], [1]], RuntimeError, r"longer in dim 0 .* or src"), ANOTHER_DTYPE),
+    ),
+    OpSpec(
+        "Tensor.scatter",
+        along(value=st.sampled_from([0.5, -2, 0])),
+        affine=True,
+        written=_added,
+        errors=(
+            ErrorInput(((2,),), {"dim": 0, "places": np.array([2]), "value": 1}, RuntimeError, r"index 2 is out of"),
+        ),
     ),
     OpSpec("scatter_add", along(2), affine=True, written=between, errors=(*_wrong_lanes(1), ANOTHER_DTYPE)),
     OpSpec(

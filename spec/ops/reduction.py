@@ -110,7 +110,7 @@ SPECS = [
         unique=True,
         errors=(*AXIS, *EMPTY, NO_BOOLS),
     ),
-    OpSpec("sort", along(descending=st.booleans()), unique=True, errors=AXIS),
+    OpSpec("sort", along(descending=st.booleans(), stable=st.booleans()), unique=True, errors=AXIS),
     OpSpec(
         "topk",
         tops(),

@@ -69,7 +69,7 @@ def _cumulated(_op: Asked, x: Any, *, dim: int) -> Any:
     return torch.stack(_products(_line(x, dim))).movedim(0, dim) if x.ndim else x.clone()
 
 
-def _in_order(_op: Asked, x: Any, *, dim: int, descending: bool) -> Any:
+def _in_order(_op: Asked, x: Any, *, dim: int, descending: bool, stable: bool) -> Any:  # noqa: ARG001
     return torch.sort(x, dim=dim, descending=descending, stable=True)
 
 
@@ -192,10 +192,10 @@ def _grouped(_op: Asked, x: Any, *affine: Any, num_groups: int, eps: float = 1e-
     return y
 
 
-def _cosine(op: Asked, a: Any, b: Any, *, dim: int = 1) -> Any:
-    op(a, b, dim)  # refuses what it refuses
+def _cosine(op: Asked, a: Any, b: Any, *, dim: int = 1, eps: float = 1e-8) -> Any:
+    op(a, b, dim, eps)  # refuses what it refuses
     pair = torch.broadcast_tensors(a, b)
-    a, b = (x / torch.sqrt(torch.clamp((x * x).sum(dim, keepdim=True), min=1e-16)) for x in pair)
+    a, b = (x / torch.sqrt(torch.clamp((x * x).sum(dim, keepdim=True), min=eps * eps)) for x in pair)
     return (a * b).sum(dim)
 
 
@@ -340,6 +340,12 @@ DIFFERENCES = (
         "dim=None is the median of everything",
     ),
     Difference(
+        ("round",),
+        lambda xs, params: "decimals" in params and xs[0].dtype not in (torch.bool, torch.float32, torch.float64),
+        lambda _op, x, *, decimals: torch.round(x.double(), decimals=decimals).to(x.dtype),
+        "PyTorch rounds integers only where no decimals are given",
+    ),
+    Difference(
         ("sort",),
         lambda xs, params: "descending" in params and _tied(xs[0]),
         _in_order,
@@ -448,7 +454,8 @@ DIFFERENCES = (
     Difference(
         ("functional.cosine_similarity",),
         lambda xs, params: any(
-            x.is_floating_point() and not bool(((x * x).sum(params.get("dim", 1), keepdim=True) >= 1e-16).all())
+            x.is_floating_point()
+            and not bool(((x * x).sum(params.get("dim", 1), keepdim=True) >= params.get("eps", 1e-8) ** 2).all())
             for x in xs
         ),
         _cosine,

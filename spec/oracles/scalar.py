@@ -102,7 +102,7 @@ EXPRESSIONS: dict[str, Callable[..., Any]] = {
     "frac": lambda x: x - math.trunc(x.data),
     "lerp": lambda a, b, w: a + w * (b - a),
     "masked_fill": lambda x, mask, value: Value(value) if mask else x,
-    "nan_to_num": lambda x: x,
+    "nan_to_num": lambda x, nan, posinf, neginf: x,
 }
 
 

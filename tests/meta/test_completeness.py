@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
+import inspect
 import pkgutil
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +26,13 @@ from smolgrad.autograd import Node, Primitive
 from spec import engines, harness
 from spec.case import draw_case
 from spec.engines.smolgrad import Smolgrad
-from spec.entry import OpSpec
+from spec.entry import Call, OpSpec
 from spec.faults.killing import LIGHT, primitives
 from spec.generate.values import cotangents
 from spec.harness import DIFFERENTIABLE
 from spec.ops import BY_NAME, SPECS, elementwise
 from spec.oracles import scalar
+from tests.meta.test_reach import look
 from tests.parity import test_numbers
 
 ENGINE = Smolgrad()
@@ -80,6 +84,60 @@ def test_the_scalar_engine_votes_on_every_elementwise_entry() -> None:
 
 def test_no_entry_comes_twice() -> None:
     assert [name for name, count in Counter(spec.name for spec in SPECS).items() if count > 1] == []
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+# Arguments that no entry varies, and where they are looked at.
+NOT_VARIED = {
+    "dtype": "tests/parity/test_promotion.py",
+    "dropout_p": "at random: tests/regressions/test_modules.py",
+    "momentum": "no output depends on it, running statistics do: tests/regressions/test_modules.py",
+    "padding_idx": "makes of a gradient what is no derivative: tests/regressions/test_modules.py",
+}
+
+
+def _op(spec: OpSpec) -> Any:
+    return engines.find(spec.name, smolgrad, smolgrad.Tensor)
+
+
+VARIADIC = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+
+
+class _Noted(Exception):
+    """An op was called, which is all that is asked."""
+
+
+def _not_varied(spec: OpSpec) -> set[str]:
+    """The parameters of an entry's op to which each call of its entries gives the same number or option, or none."""
+    op = _op(spec)
+    if not inspect.isfunction(op):  # an attribute
+        return set()
+    signature, found = inspect.signature(op), dict[str, set[str]]()
+
+    def note(*args: Any, **kwargs: Any) -> None:
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        for name, value in given.arguments.items():
+            is_tensor = isinstance(value, (smolgrad.Tensor, np.ndarray))
+            found.setdefault(name, set()).update(["a tensor", "another"] if is_tensor else [repr(value)])
+        raise _Noted
+
+    def call(entry: OpSpec, drawn: Call) -> None:
+        inputs = [smolgrad.ones(*shape) for shape in drawn.shapes]
+        with contextlib.suppress(_Noted):
+            entry.written(note, inputs, drawn.params)  # where that is an operator it calls the op itself, unnoted
+
+    for entry in SPECS:
+        if _op(entry) is op:
+            look(entry.calls, partial(call, entry), 100)
+    named = [name for name, p in signature.parameters.items() if p.kind not in VARIADIC] if found else []
+    return {name for name in named if len(found.get(name, ())) < 2}
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=repr)
+def test_every_argument_is_varied(spec: OpSpec) -> None:
+    assert _not_varied(spec) <= set(NOT_VARIED)
 
 
 # --- tests and properties ---------------------------------------------------------------------------------------------

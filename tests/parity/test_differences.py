@@ -76,6 +76,12 @@ def test_the_slope_of_a_running_product_is_that_of_products() -> None:
     assert _gradient(smolgrad, lambda x: smolgrad.cumprod(x, 0), *numbers) == [3, math.inf]
 
 
+def test_integers_are_rounded_to_tens() -> None:
+    with pytest.raises(NotImplementedError, match="round_cpu"):
+        torch.round(torch.tensor([15, -26]), decimals=-1)
+    assert smolgrad.round(smolgrad.tensor([15, -26]), decimals=-1).data.tolist() == [20, -30]
+
+
 def test_of_tied_elements_the_first_is_named() -> None:
     x = smolgrad.tensor([2.0, 1.0, 2.0, 1.0, 1.0])
     assert smolgrad.sort(x, 0).indices.data.tolist() == [1, 3, 4, 0, 2]
@@ -506,6 +512,7 @@ def test_every_row_has_a_test_here() -> None:
         "prod",
         "cumprod",
         "median",
+        "round",
         "sort",
         "topk",
         "norm",
