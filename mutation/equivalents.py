@@ -25,8 +25,8 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
     (
         "smolgrad/gradcheck.py",
         "NumberReplacer",
-        "FINER = (STEP, STEP / 16, STEP / 256)  # what is tried in turn, where nobody promises how far a kink is",
-        "FINER = (STEP, STEP / 16, STEP / 257)  # what is tried in turn, where nobody promises how far a kink is",
+        "STEPS = (4 * STEP, STEP / 4, STEP / 64)  # what is tried in turn, where nobody promises how far a kink is",
+        "STEPS = (4 * STEP, STEP / 4, STEP / 65)  # what is tried in turn, where nobody promises how far a kink is",
     ): "the last width that is tried; one a little narrower is as good",
     (
         "smolgrad/gradcheck.py",
