@@ -65,6 +65,12 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "if npy.read_magic(stream) > (1, 0):",
     ): "NumPy reads no version before the first",
     (
+        "spec/faults/campaign.py",
+        "ReplaceTrueWithFalse",
+        "process = forked.Process(target=_tell, args=(theirs, trial), daemon=True)",
+        "process = forked.Process(target=_tell, args=(theirs, trial), daemon=False)",
+    ): "each process is joined, or terminated at the end",
+    (
         "spec/generate/programs.py",
         "ReplaceBinaryOperator_BitOr_BitXor",
         "inside[1:] &= (gaps > MARGIN) | (exact & (gaps == 0))",

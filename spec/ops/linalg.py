@@ -69,7 +69,9 @@ def contracted(draw: Any) -> Call:
 
 @st.composite
 def equations(draw: Any) -> Call:
-    """One to three terms of repeated, shared and lone labels, with and without an ellipsis and a result."""
+    """Terms of repeated, shared and lone labels, with and without an ellipsis and a result; or ellipses alone."""
+    if draw(st.integers(0, 3)) == 3:
+        return Call(draw(shapes.broadcastable(2)), {"equation": draw(st.sampled_from(["...,...", "...,...->..."]))})
     sizes = {letter: draw(shapes.side(0, 2)) for letter in "abC"}
     wide = draw(shapes.shapes(max_dims=2, max_side=2, min_side=0)) if draw(st.booleans()) else None
     terms, found = [], []
