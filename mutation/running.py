@@ -320,6 +320,6 @@ def _verdict(mutant: Mutant) -> Verdict:
         found = None
         for ids in (reached.few(tests), reached.within(tests, most)):
             usual = sum(reached.seconds[test] for test in ids)
-            found = found or killer(copy, ids, seed, examples, limit=PATIENCE + 5 * usual)
+            found = found or (killer(copy, ids, seed, examples, limit=PATIENCE + 5 * usual) if ids else None)
     reached.kills[_function(found or "")] += 1
     return Verdict(mutant, found, time.monotonic() - began)

@@ -321,9 +321,9 @@ def round(input: Any, *, decimals: int = 0) -> Any:
     return _round(_no_bool("round", input), decimals=integer("round", "decimals", decimals))
 
 
-def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Any:
     """NaN, inf and -inf replaced: by 0 and the dtype's largest and least unless given. Their slope is 0."""
-    return _nan_to_num(tensor("nan_to_num", input), nan=nan, posinf=posinf, neginf=neginf)
+    return _nan_to_num(tensor("nan_to_num", input), nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
 
 
 def _between(a: Any, b: Any, w: Any) -> Any:
@@ -407,7 +407,7 @@ def _between_tensors(x: Any, low: Any, high: Any) -> Any:
 
 
 def where(condition: Any, input: Any, other: Any) -> Any:
-    """``input`` where ``condition`` holds, ``other`` elsewhere; the three broadcast.
+    """``input`` where ``condition`` holds, ``other`` elsewhere; the three broadcast. One or both may be numbers.
 
     The gradient of the one not taken is 0, whatever its value: it is selected, never multiplied. RuntimeError for a
     condition that is not bool, and for a number that does not fit the dtype.
@@ -415,6 +415,8 @@ def where(condition: Any, input: Any, other: Any) -> Any:
     condition = condition._data.copy() if isinstance(condition, Node) else np.array(condition)
     if condition.dtype != bool:
         raise RuntimeError(f"where(): condition must have dtype bool, got {condition.dtype}")
+    if isinstance(input, Number) and isinstance(other, Number):
+        input = wrap(np.asarray(input, result_type(input, other)))
     a, b = operands("where", input, other)
     a, b = (factor("where", "value", x, result_type(a, b)) if isinstance(x, Number) else x for x in (a, b))
     broadcast_shape("where", condition.shape, np.shape(a), np.shape(b))

@@ -151,9 +151,7 @@ def permute(input: Any, *dims: Any) -> Any:
     x = tensor("permute", input)
     given = sizes("permute", dims)
     if len(given) != x.ndim:
-        raise RuntimeError(
-            f"permute(): got {len(given)} dims for an input of {x.ndim} dimensions; each must be named once"
-        )
+        raise RuntimeError(f"permute(): got {len(given)} dims for {x.ndim} dimensions; each must be named once")
     order = tuple(axis("permute", d, x.ndim) for d in given)
     axes("permute", order, x.ndim)
     return _permute(x, dims=order)

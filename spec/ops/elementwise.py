@@ -209,7 +209,7 @@ SPECS = [
     ),
     OpSpec(
         "nan_to_num",
-        elementwise(1, nan=st.sampled_from([0.0, 0.5]), posinf=NONE_OR_2, neginf=NONE_OR_2),
+        elementwise(1, nan=st.sampled_from([None, 0.5]), posinf=NONE_OR_2, neginf=NONE_OR_2),
         affine=True,
         errors=NOT_A_TENSOR,
     ),

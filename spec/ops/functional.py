@@ -370,6 +370,7 @@ SPECS = [
     OpSpec(
         "functional.l1_loss",
         compared(weighed=True),
+        domain=(Domain(), Domain(), POSITIVE),
         apart=True,
         written=_weighed,
         errors=(*UNLIKE, WRONG_WEIGHT),

@@ -276,7 +276,7 @@ SPECS = [
         affine=True,
         written=by_position,
         errors=(
-            ErrorInput(((2, 3),), {"dims": (0,)}, RuntimeError, r"got 1 dims for an input of 2 dimensions"),
+            ErrorInput(((2, 3),), {"dims": (0,)}, RuntimeError, r"got 1 dims for 2 dimensions"),
             ErrorInput(((2, 3),), {"dims": (0, 0)}, RuntimeError, r"dim 0 is named twice"),
             ErrorInput(((2, 3),), {"dims": (0, 2)}, IndexError, r"dim 2 is out of range"),
         ),

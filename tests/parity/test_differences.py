@@ -647,6 +647,22 @@ def test_a_view_taken_under_no_grad_is_a_constant() -> None:
     assert {name: taken(m) for name, m in ENGINES.items()} == {"smolgrad": False, "torch": True}
 
 
+@pytest.mark.filterwarnings("ignore:var.*degrees of freedom")
+def test_the_slope_of_a_variance_that_is_infinite_is_too() -> None:
+    for m, finite in ((smolgrad, False), (torch, True)):
+        x = _leaf(m, 1.0, 2.0)
+        y = m.var(x, 0, correction=3)
+        y.backward()
+        assert math.isinf(y.item())
+        assert all(math.isfinite(float(g)) for g in x.grad) is finite
+
+
+def test_what_has_no_dimensions_to_fit_is_not_left_out_of_cat() -> None:
+    assert torch.cat([torch.ones(1, 2), torch.ones(0)]).shape == (1, 2)
+    with pytest.raises(RuntimeError, match="does not fit"):
+        smolgrad.cat([smolgrad.ones(1, 2), smolgrad.ones(0)])
+
+
 def test_a_number_that_does_not_fit_is_not_taken_modulo() -> None:
     byte = {name: m.tensor([1], dtype=m.uint8) for name, m in ENGINES.items()}
     with pytest.raises(OverflowError, match="300 out of bounds for uint8"):

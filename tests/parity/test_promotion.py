@@ -107,6 +107,14 @@ def test_the_option_dtype_is_pytorchs(op: str, dtype: np.dtype[Any]) -> None:
                 assert g is w, (op, given, dtype, got, want)
 
 
+@pytest.mark.parametrize("other", [False, 0, 0.5])
+@pytest.mark.parametrize("number", [True, 1, 1.5])
+def test_two_numbers_of_where_meet_as_pytorchs_do(number: float, other: float) -> None:
+    chosen = [True, False]
+    y, want = smolgrad.where(smolgrad.tensor(chosen), number, other), torch.where(torch.tensor(chosen), number, other)
+    np.testing.assert_array_equal(y.data, want.numpy(), strict=True)
+
+
 INTO = {  # where a number becomes an element
     "pad": lambda m, f, x, v: f.pad(x, (0, 1), value=v),
     "masked_fill": lambda m, f, x, v: m.masked_fill(x, m.tensor([True, False]), v),

@@ -84,7 +84,7 @@ REFUSALS = [
     (lambda: smolgrad.zeros(0).reshape(0, -1), RuntimeError, r"reshape\(\): shape \(0, -1\) does not fit"),
     (lambda: M.reshape(2.0, 3), TypeError, r"reshape\(\): a size must be an integer, got 2.0"),
     (lambda: M.permute(0, 0), RuntimeError, r"permute\(\): dim 0 is named twice"),
-    (lambda: M.permute(0), RuntimeError, r"permute\(\): got 1 dims for an input of 2 dimensions"),
+    (lambda: M.permute(0), RuntimeError, r"permute\(\): got 1 dims for 2 dimensions"),
     (lambda: M.transpose(0, 2), IndexError, r"transpose\(\): dim 2 is out of range"),
     (lambda: V.mT, RuntimeError, r"mT: needs at least two dimensions, got shape \(2,\)"),
     (lambda: M.expand(3, 3), RuntimeError, r"expand\(\): sizes \(3, 3\) do not fit an input of shape \(2, 3\)"),
