@@ -74,7 +74,7 @@ def test_a_mutant_is_noticed_by_a_test_that_reaches_it(project: Path) -> None:
 
 
 def test_a_mutant_that_only_slow_tests_reach_is_noticed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "FEW", 0.0)  # seconds of those that are tried first: none is so fast
+    monkeypatch.setattr(running, "FEW", -1.0)  # seconds of those that are tried first: none is so fast
     (wrong,) = _verdicts(project, _mutant("return found", "return found + 1"))
     assert wrong.killer is not None
 
