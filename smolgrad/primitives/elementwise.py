@@ -415,7 +415,7 @@ def where(condition: Any, input: Any, other: Any) -> Any:
     condition = condition._data.copy() if isinstance(condition, Node) else np.array(condition)
     if condition.dtype != bool:
         raise RuntimeError(f"where(): condition must have dtype bool, got {condition.dtype}")
-    if isinstance(input, Number) and isinstance(other, Number):
+    if type(input) in Number and type(other) in Number:  # Python's: a rule may have NumPy's
         input = wrap(np.asarray(input, result_type(input, other)))
     a, b = operands("where", input, other)
     a, b = (factor("where", "value", x, result_type(a, b)) if isinstance(x, Number) else x for x in (a, b))

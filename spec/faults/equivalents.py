@@ -54,6 +54,15 @@ EQUIVALENTS = (
         Equivalent(("negated",), op, "reshape", "an even number of them lies on the way: the signs cancel")
         for op in THERE_AND_BACK
     ),
+    *(
+        Equivalent(
+            ("zero", "negated", "doubled", "slightly_off", "magnitude_of_the_cotangent", "not_differentiable"),
+            "Tensor.scatter",
+            primitive,
+            "it stands on the way of a 0-d input alone, whose one element is written over: the gradient is 0",
+        )
+        for primitive in ("reshape", "clone")
+    ),
     Equivalent(
         ("writes_to_its_cotangent", "writes_to_its_output"),
         "functional.smooth_l1_loss",
