@@ -37,7 +37,7 @@ for name, examples in {"dev": 30, "ci": 30, "nightly": 1000, "coverage": 4}.item
         stateful_step_count=30,
         report_multiple_bugs=False,
         suppress_health_check=(),
-        deadline=None,  # this machine may be busy; what is slow shows in --durations
+        deadline=None,  # a machine may be busy; what is slow shows in --durations
         print_blob=True,
         backend="hypothesis",
     )

@@ -18,7 +18,7 @@ from .func import pull_back
 from .primitives.operands import refuse
 from .tensor import Tensor
 
-STEP = 2.0**-8  # the widest step; the specification draws values that keep eight times that from every kink
+STEP = 2.0**-8  # the specification's widest: an eighth of what its values keep from every kink
 STEPS = (4 * STEP, STEP / 4, STEP / 64)  # what is tried in turn, where nobody promises how far a kink is
 EPS = float(np.finfo(float).eps)
 SHOWN = 10  # wrong elements in a report

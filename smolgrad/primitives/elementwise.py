@@ -418,7 +418,7 @@ def where(condition: Any, input: Any, other: Any) -> Any:
     if type(input) in Number and type(other) in Number:  # Python's: a rule may have NumPy's
         input = wrap(np.asarray(input, result_type(input, other)))
     a, b = operands("where", input, other)
-    a, b = (factor("where", "value", x, result_type(a, b)) if isinstance(x, Number) else x for x in (a, b))
+    a, b = (factor("where", "value", x, y.dtype) if isinstance(x, Number) else x for x, y in ((a, b), (b, a)))
     broadcast_shape("where", condition.shape, np.shape(a), np.shape(b))
     return _where(a, b, condition=condition)
 

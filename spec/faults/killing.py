@@ -31,7 +31,8 @@ from ..report import catalogue, ledger
 
 run_seed = ""  # conftest enters the run's seed
 
-# How the suite runs by default (conftest.py), every field of it: no fault's death may depend on where it is planted.
+# As conftest.py has it, but for more examples and no blob; what Hypothesis changes under CI is spelled out, since no
+# fault's death may depend on where it is planted.
 PROFILE: dict[str, Any] = {
     "max_examples": 50,
     "database": None,

@@ -1,7 +1,8 @@
 """Values: integers times 2^-5, exact in float32, short to print, shrinking to 0.
 
-A finite-difference stencil reaches half a step, so it never meets a kink, a bound or a tie: kinks and bounds are
-stepped over, ``unique`` spreads the elements of an input, ``apart`` gives each input its own residue class.
+A finite-difference stencil reaches an eighth of a step (gradcheck.STEP), so it never meets a kink, a bound or a tie:
+kinks and bounds are stepped over, ``unique`` spreads the elements of an input, ``apart`` gives each input its own
+residue class.
 """
 
 from __future__ import annotations

@@ -410,7 +410,7 @@ DIFFERENCES = (
             not params.get("accumulate") and xs[0].dtype == xs[1].dtype and _named_twice(xs[0].shape, params["places"])
         ),
         lambda op, x, value, *, places, accumulate=False: _write(op, x, value, index=places),
-        "the same",
+        "of repeated places the last write stays, and alone has a gradient",
     ),
     Difference(
         ("einsum",),
@@ -449,7 +449,7 @@ DIFFERENCES = (
             and (xs[0].numel() == 0 < xs[0].shape[0] or not bool((abs(xs[0] * 1.0) < 1e100).all()))
         ),
         _grouped,
-        "the same; and of no values PyTorch's gradient of the weight is NaN",
+        "PyTorch squares numbers whose squares overflow; and of no values its gradient of the weight is NaN",
     ),
     Difference(
         ("functional.cosine_similarity",),
@@ -498,7 +498,7 @@ DIFFERENCES = (
         ("functional.hardswish",),
         lambda xs, params: any(bool((x != x).any()) for x in xs),
         lambda op, x: _in_vectors(op, x * 16),
-        "the same",
+        "PyTorch's slope at NaN depends on the number of elements: one for its vectors, another for what they leave",
     ),
     Difference(
         ("functional.dropout",),

@@ -26,7 +26,7 @@ from tests.properties.test_vjp import values_and_gradients_are_finite_in_the_dom
 from tests.properties.test_vjp import vjp_matches_finite_differences as vjp
 
 ENGINE = Smolgrad()
-H = values.STEP / 2  # as far as a finite-difference stencil reaches
+H = values.STEP / 2  # half of what values keep from a kink: no farther, or the next one would be met
 
 
 class Lie(AssertionError):
