@@ -157,7 +157,8 @@ class Case:
             else:
                 right = np.where(finite, error <= allowed, (got == want) | (np.isnan(got) & np.isnan(want)))
         ratios = _ratio(error, allowed)[finite]
-        ledger.count(self.spec.name, int(np.count_nonzero(want[finite])), ratios, self.conditions)
+        judged = finite & np.isfinite(allowed)
+        ledger.count(self.spec.name, int(np.count_nonzero(want[judged])), ratios, self.conditions)
         if not right.all():
             failure.fail(self, what, "", got, want, np.argwhere(~np.atleast_1d(right))[0], votes)
 

@@ -31,12 +31,13 @@ from ..report import catalogue, ledger
 
 run_seed = ""  # conftest enters the run's seed
 
-# As conftest.py has it, but for more examples and no blob; what Hypothesis changes under CI is spelled out, since no
-# fault's death may depend on where it is planted.
+# As conftest.py has it, but for more examples and no blob. What Hypothesis has otherwise where it sees CI is spelled
+# out: no fault's death may depend on where it is planted.
 PROFILE: dict[str, Any] = {
     "max_examples": 50,
     "database": None,
     "deadline": None,
+    "suppress_health_check": (),
     "print_blob": False,
     "derandomize": False,
     "report_multiple_bugs": False,

@@ -189,9 +189,6 @@ def _in_groups(op: Any, xs: Sequence[Any], params: dict[str, Any]) -> Any:
     return op(xs[0], others.pop("num_groups"), *xs[1:], **others)
 
 
-EPSILONS = st.sampled_from([1e-8, 64.0])
-
-
 @st.composite
 def directions(draw: Any) -> Call:
     """Two inputs that broadcast on all axes but that of the lanes, which have two elements at the least."""
@@ -202,8 +199,8 @@ def directions(draw: Any) -> Call:
     for shape in batch:
         whole = (1,) * (ndim - 1 - len(shape)) + shape
         found.append((*whole[:lane], long, *whole[lane:]))
-    # Every norm is above the one eps and below the other.
-    return Call(tuple(found), {"dim": draw(st.sampled_from([lane, lane - ndim])), "eps": draw(EPSILONS)})
+    eps = draw(st.sampled_from([1e-8, 64.0]))  # every norm is above the one and below the other
+    return Call(tuple(found), {"dim": draw(st.sampled_from([lane, lane - ndim])), "eps": eps})
 
 
 @st.composite
@@ -224,16 +221,15 @@ def convolutions(draw: Any, axes: int) -> Call:
 
 
 @st.composite
-def pools(draw: Any, dilated: bool = False, **options: st.SearchStrategy[Any]) -> Call:
+def pools(draw: Any, **options: st.SearchStrategy[Any]) -> Call:
     """Windows that overlap or leave gaps, and reach over the edge by at most half of their size."""
     kernel = draw(st.tuples(st.integers(1, 2), st.integers(1, 3)))
     padding = tuple(draw(st.integers(0, k // 2)) for k in kernel)
-    dilation = draw(st.integers(1, 2)) if dilated else 1
+    others = {name: draw(strategy) for name, strategy in options.items()}
+    dilation = others.get("dilation", 1)
     sides = tuple(dilation * (k - 1) + 1 + draw(st.integers(0, 1)) for k in kernel)
     params = {"kernel_size": kernel, "stride": draw(st.sampled_from([None, 1, 2])), "padding": padding}
-    params |= {"dilation": dilation} if dilated else {}
     params["ceil_mode"] = draw(st.booleans())
-    others = {name: draw(strategy) for name, strategy in options.items()}
     return Call(((*draw(st.sampled_from([(1,), (2,), (1, 1), (1, 2), (2, 2), (0, 1)])), *sides),), {**params, **others})
 
 
@@ -585,7 +581,7 @@ SPECS = [
     ),
     OpSpec(
         "functional.max_pool2d",
-        pools(dilated=True),
+        pools(dilation=st.integers(1, 2)),
         unique=True,
         errors=(
             ErrorInput(((1, 1, 2, 2),), {"kernel_size": 3}, RuntimeError, r"does not fit"),

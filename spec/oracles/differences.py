@@ -254,6 +254,10 @@ def _held(op: Asked, *xs: Any, which: str) -> Any:
 
 _REDUCTIONS = ("sum", "nansum", "mean", "amax", "amin", "var", "std", "norm", "count_nonzero", "logsumexp")
 
+_BY_VECTORS = (
+    "PyTorch's slope at NaN depends on the number of elements: one for its vectors, another for what they leave"
+)
+
 DIFFERENCES = (
     Difference(
         ("Tensor.clamp",),
@@ -492,13 +496,13 @@ DIFFERENCES = (
         tuple(f"functional.{name}" for name in ("elu", "selu", "hardtanh")),
         lambda xs, params: any(bool((x != x).any()) for x in xs),
         _in_vectors,
-        "PyTorch's slope at NaN depends on the number of elements: one for its vectors, another for what they leave",
+        _BY_VECTORS,
     ),
     Difference(
         ("functional.hardswish",),
         lambda xs, params: any(bool((x != x).any()) for x in xs),
         lambda op, x: _in_vectors(op, x * 16),
-        "PyTorch's slope at NaN depends on the number of elements: one for its vectors, another for what they leave",
+        _BY_VECTORS,
     ),
     Difference(
         ("functional.dropout",),

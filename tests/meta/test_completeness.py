@@ -33,7 +33,8 @@ from spec.harness import DIFFERENTIABLE
 from spec.ops import BY_NAME, SPECS, elementwise
 from spec.oracles import scalar
 from tests.meta.test_reach import look
-from tests.parity import test_numbers
+from tests.parity import test_numbers, test_promotion
+from tests.regressions import test_modules
 
 ENGINE = Smolgrad()
 TESTS = Path(__file__).parents[1]
@@ -72,7 +73,7 @@ def test_every_public_op_has_an_entry() -> None:
 
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
 def test_every_entry_has_an_op_and_an_oracle(spec: OpSpec) -> None:
-    assert callable(engines.find(spec.name, smolgrad, smolgrad.Tensor))
+    assert callable(_op(spec))
     assert callable(spec.ref or engines.find(spec.name, torch, torch.nn, torch.Tensor))
 
 
@@ -88,12 +89,17 @@ def test_no_entry_comes_twice() -> None:
 
 # --- arguments --------------------------------------------------------------------------------------------------------
 
-# Arguments that no entry varies, and where they are looked at.
+# Arguments that the entries do not vary, and the tests that do: with a dtype results are not float64, what is dropped
+# is drawn, no output depends on a momentum, and the gradient of a row of padding is no derivative.
+WITH_DTYPE = [
+    name for name in (*test_promotion.WITH_DTYPE, "functional.softmax", "functional.log_softmax") if name in BY_NAME
+]
 NOT_VARIED = {
-    "dtype": "tests/parity/test_promotion.py",
-    "dropout_p": "at random: tests/regressions/test_modules.py",
-    "momentum": "no output depends on it, running statistics do: tests/regressions/test_modules.py",
-    "padding_idx": "makes of a gradient what is no derivative: tests/regressions/test_modules.py",
+    **{(name, "dtype"): test_promotion.test_the_option_dtype_is_pytorchs for name in WITH_DTYPE},
+    ("norm", "dtype"): test_promotion.test_the_dtype_of_a_norm_is_pytorchs,
+    ("functional.scaled_dot_product_attention", "dropout_p"): test_modules.test_attention_drops_weights,
+    ("functional.batch_norm", "momentum"): test_modules.test_running_statistics_follow_the_batches_and_only_in_training,
+    ("functional.embedding", "padding_idx"): test_modules.test_the_row_of_padding_gets_no_gradient,
 }
 
 
@@ -137,7 +143,7 @@ def _not_varied(spec: OpSpec) -> set[str]:
 
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
 def test_every_argument_is_varied(spec: OpSpec) -> None:
-    assert _not_varied(spec) <= set(NOT_VARIED)
+    assert _not_varied(spec) == {name for op, name in NOT_VARIED if op == spec.name}
 
 
 # --- tests and properties ---------------------------------------------------------------------------------------------

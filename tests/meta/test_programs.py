@@ -306,6 +306,13 @@ def test_a_view_of_a_gradient_is_swept_no_more_once_the_gradient_was_written() -
     check(SMOLGRAD, program)
 
 
+def test_what_may_be_off_by_anything_is_no_comparison() -> None:
+    for tolerance, counted in ((1.0, 1), (np.inf, 0)):
+        with patch.object(ledger, "lines", {}), ledger.during("programs", "a property"):
+            check(SMOLGRAD, [Leaf(np.ones(1))], tolerance)
+            assert sum(line.comparisons > 0 for line in ledger.lines.values()) == counted
+
+
 # --- scripts ----------------------------------------------------------------------------------------------------------
 
 

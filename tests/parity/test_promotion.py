@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,18 @@ def test_the_option_dtype_is_pytorchs(op: str, dtype: np.dtype[Any]) -> None:
                 np.testing.assert_allclose(g, w, rtol=1e-6, atol=1e-6, err_msg=f"{op} of {given} in {dtype}")
             else:
                 assert g is w, (op, given, dtype, got, want)
+
+
+@pytest.mark.parametrize("p", [0, 1, 2, 3, math.inf])
+def test_the_dtype_of_a_norm_is_pytorchs(p: float) -> None:
+    x, want = smolgrad.tensor([3.0, 1.0], requires_grad=True), torch.tensor([3.0, 1.0], requires_grad=True)
+    y, z = smolgrad.norm(x, p, dtype=smolgrad.float64), torch.norm(want, p, dtype=torch.float64)
+    assert y.dtype == "float64"
+    assert y.item() == pytest.approx(z.item(), rel=1e-15)
+    y.backward()
+    if p:  # of 0 PyTorch has none
+        z.backward()
+        np.testing.assert_allclose(x.grad.data, want.grad.numpy(), rtol=1e-6, strict=True)
 
 
 @pytest.mark.parametrize("other", [False, 0, 0.5])

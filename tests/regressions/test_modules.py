@@ -717,6 +717,17 @@ def test_dropout_keeps_and_scales_what_it_says_and_its_gradient_the_same():
     assert (drop.eval()(x).data == 1).all()
 
 
+def test_attention_drops_weights():
+    # Of values that are the rows of a unit matrix the result is the weights themselves.
+    x, values = smolgrad.zeros(50, 2), smolgrad.from_numpy(np.eye(50)).requires_grad_()
+    smolgrad.manual_seed(0)
+    weights = smolgrad.functional.scaled_dot_product_attention(x.double(), x.double(), values, dropout_p=0.25)
+    np.testing.assert_allclose(np.unique(weights.data), [0, 1 / 50 / 0.75], rtol=1e-12)
+    assert np.mean(weights.data == 0) == pytest.approx(0.25, abs=0.05)
+    weights.sum().backward()
+    np.testing.assert_allclose(values.grad.data, np.tile(weights.data.sum(0)[:, None], 50), rtol=1e-12)
+
+
 @given(data=st.data())
 def test_attention_of_several_heads_is_pytorchs(data):
     # What comes out, the weights that led to it, and every gradient.
