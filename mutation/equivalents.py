@@ -71,6 +71,18 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "process = forked.Process(target=_tell, args=(theirs, trial), daemon=False)",
     ): "each process is joined, or terminated at the end",
     (
+        "spec/oracles/exact.py",
+        "NumberReplacer",
+        "limits, rng = np.finfo(dtype), np.random.default_rng(0)",
+        "limits, rng = np.finfo(dtype), np.random.default_rng( 1)",
+    ): "other numbers of the same kind",
+    (
+        "spec/oracles/scalar.py",
+        "NumberReplacer",
+        "sum((w * y for w, y in zip(cotangent.flat, output.flat, strict=True)), Value(0.0)).backward()",
+        "sum((w * y for w, y in zip(cotangent.flat, output.flat, strict=True)), Value( 1.0)).backward()",
+    ): "a constant has no slope",
+    (
         "spec/generate/programs.py",
         "ReplaceBinaryOperator_BitOr_BitXor",
         "inside[1:] &= (gaps > MARGIN) | (exact & (gaps == 0))",

@@ -9,7 +9,7 @@ from .creation import *
 from .dtypes import bool_ as bool
 from .dtypes import float32, float64, int8, int16, int32, int64, result_type, uint8
 from .functional import log_softmax, softmax
-from .primitives import elementwise, indexing, linalg, reduction, shape
+from .primitives import elementwise, indexing, linalg, operands, reduction, shape
 from .primitives.elementwise import *
 from .primitives.indexing import *
 from .primitives.linalg import *
@@ -28,6 +28,8 @@ __all__ = [
     *creation.__all__, *elementwise.__all__, *indexing.__all__, *linalg.__all__, *reduction.__all__,
     *serialization.__all__, *shape.__all__,
 ]  # fmt: skip
+
+operands.publish(globals(), "smolgrad.primitives")
 
 
 def __getattr__(name: str) -> Any:

@@ -490,9 +490,7 @@ def _seeds(outputs: Sequence[Node], given: Any, create_graph: bool) -> list[Any]
             raise TypeError(f"backward from outputs: they must be Tensors, got {type(output).__name__}")
         shape, dtype = output._data.shape, output._data.dtype
         if not output._requires_grad:
-            raise RuntimeError(
-                f"backward from a tensor of shape {shape} that does not require grad: no recorded op leads to it"
-            )
+            raise RuntimeError(f"backward from a tensor of shape {shape} that does not require grad: none is recorded")
         if seed is None:
             if output._data.size != 1:
                 raise RuntimeError(
@@ -557,9 +555,8 @@ def grad(
     differentiated again.
     """
     roots, wanted = _sequence(outputs), _sequence(inputs)
-    for x in wanted:
-        if not isinstance(x, Node) or not x._requires_grad:
-            raise RuntimeError("grad() with respect to a tensor that does not require grad")
+    if not wanted or not all(isinstance(x, Node) and x._requires_grad for x in wanted):
+        raise RuntimeError("grad() with respect to a tensor that does not require grad, or to none at all")
     _refuse_rewritten("grad", wanted)
     seeds = _seeds(roots, grad_outputs, create_graph)
     keep = create_graph if retain_graph is None else retain_graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,19 @@ uint8, bool_ = np.dtype("uint8"), np.dtype("bool")
 Number = (bool, int, float)  # Python's
 SUPPORTED = (float32, float64, int8, int16, int32, int64, uint8, bool_)
 # What a Python number counts as, as far as it counts at all (PyTorch's default dtypes).
-_OF_NUMBER = {bool: bool_, int: int64, float: float32}
+OF_NUMBER = {bool: bool_, int: int64, float: float32}
 
 
-def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """The supported dtype that ``dtype`` names. TypeError for float16, complex and whatever else is none here."""
+def as_dtype(dtype: Any, default: Any = None) -> np.dtype[Any]:
+    """The supported dtype that ``dtype`` names, for None ``default``. TypeError for float16, complex and all others."""
+    dtype = default if dtype is None else dtype
     try:
-        found = np.dtype(dtype).newbyteorder("=")
+        found = None if dtype is None else np.dtype(dtype).newbyteorder("=")  # NumPy's None is float64
     except TypeError:
-        raise TypeError(f"dtype must be one of {_names()}, got {dtype!r}") from None
-    if found not in SUPPORTED:
-        raise TypeError(f"dtype must be one of {_names()}, got {found}")
+        found = None
+    if found is None or found not in SUPPORTED:
+        raise TypeError(f"dtype must be one of {', '.join(map(str, SUPPORTED))}, got {found or repr(dtype)}")
     return found
-
-
-def _names() -> str:
-    return ", ".join(map(str, SUPPORTED))
 
 
 def result_type(*operands: Any) -> np.dtype[Any]:
@@ -42,13 +40,13 @@ def result_type(*operands: Any) -> np.dtype[Any]:
         if isinstance(x, np.generic):
             x = x.item()
         if isinstance(x, Number):
-            ranked[2].append(_OF_NUMBER[type(x)])
+            ranked[2].append(OF_NUMBER[type(x)])
         else:
             ranked[0 if x.ndim else 1].append(x.dtype)
-    first, *others = (_join(dtypes) for dtypes in ranked if dtypes)
+    first, *others = (join(dtypes) for dtypes in ranked if dtypes)
     for dtype in others:
         if kind(dtype) > kind(first):
-            first = _join([first, dtype])
+            first = join([first, dtype])
     return first
 
 
@@ -57,6 +55,6 @@ def kind(dtype: np.dtype[Any]) -> int:
     return {"b": 0, "i": 1, "u": 1, "f": 2}[dtype.kind]
 
 
-def _join(dtypes: list[np.dtype[Any]]) -> np.dtype[Any]:
+def join(dtypes: Collection[np.dtype[Any]]) -> np.dtype[Any]:
     """The common dtype of equals: the widest floating one, else NumPy's (int32 with float32 is float32 here)."""
     return np.result_type(*([dtype for dtype in dtypes if dtype.kind == "f"] or dtypes))

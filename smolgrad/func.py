@@ -173,6 +173,8 @@ def _of(func: Callable[..., Any], argnums: Any, args: tuple[Any, ...], kwargs: A
     for i in chosen:
         if not -len(args) <= i < len(args):
             raise RuntimeError(f"argnums: there is no argument {i} among {len(args)}")
+    if not chosen or len({i % len(args) for i in chosen}) < len(chosen):
+        raise RuntimeError(f"argnums: needs one argument at least, and none twice, got {argnums}")
 
     def partial(picked: Any) -> Any:
         full = list(args)

@@ -26,7 +26,7 @@ from .primitives.operands import (
     must_float,
     one_dtype,
     operands,
-    refuse,
+    publish,
     refuse_bool,
     sizes,
     tensor,
@@ -44,21 +44,20 @@ __all__ = [
 ]  # fmt: skip
 
 
-def softmax(input: Any, dim: int, *, dtype: Any = None, **options: Any) -> Any:
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """exp over its sum along ``dim``, shifted so that nothing overflows. The shape of ``input``; floating only.
 
     With a ``dtype`` the input is cast to it before.
     """
-    return _softmax("softmax", fused.softmax, input, dim, dtype, options)
+    return _softmax("softmax", fused.softmax, input, dim, dtype)
 
 
-def log_softmax(input: Any, dim: int, *, dtype: Any = None, **options: Any) -> Any:
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """The logarithm of softmax along ``dim``, finite where softmax itself underflows. ``dtype`` as there."""
-    return _softmax("log_softmax", fused.log_softmax, input, dim, dtype, options)
+    return _softmax("log_softmax", fused.log_softmax, input, dim, dtype)
 
 
-def _softmax(op: str, primitive: Any, input: Any, dim: int, dtype: Any, options: Any) -> Any:
-    refuse(op, options, "_stacklevel")
+def _softmax(op: str, primitive: Any, input: Any, dim: int, dtype: Any) -> Any:
     x = tensor(op, input)
     x = must_float(op, x if dtype is None else cast(x, dtype), NotImplementedError)
     return primitive(x, lane=axis(op, dim, x.ndim))
@@ -66,12 +65,10 @@ def _softmax(op: str, primitive: Any, input: Any, dim: int, dtype: Any, options:
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """``input @ weight.T + bias``: (*, in), (out, in) and (out,) give (*, out), all of one dtype."""
-    xs = [tensor("linear", x) for x in (input, weight, *([] if bias is None else [bias]))]
-    shapes = " and ".join(str(x.shape) for x in xs)
-    if xs[0].ndim < 1 or xs[1].ndim != 2 or xs[0].shape[-1] != xs[1].shape[1] or xs[-1].shape[:1] != xs[1].shape[:1]:
+    x, w, *others = xs = [tensor("linear", x) for x in (input, weight, *([] if bias is None else [bias]))]
+    if x.ndim < 1 or w.ndim != 2 or x.shape[-1] != w.shape[1] or any(b.shape != w.shape[:1] for b in others):
+        shapes = " and ".join(str(x.shape) for x in xs)
         raise RuntimeError(f"linear(): got shapes {shapes}; it needs (*, in), (out, in) and, if any, a bias (out,)")
-    if len(xs) == 3 and xs[2].ndim != 1:
-        raise RuntimeError(f"linear(): got shapes {shapes}; the bias must be (out,)")
     one_dtype("linear", *xs)
     refuse_bool("linear", *xs, error=NotImplementedError)
     return fused.linear(*xs)
@@ -113,7 +110,7 @@ def rms_norm(input: Any, normalized_shape: Sequence[int], weight: Any = None, ep
     Normalization" (2019).
     """
     x = must_float("rms_norm", input, NotImplementedError)
-    dims = _last_axes("rms_norm", x, normalized_shape, [] if weight is None else [weight])
+    dims = _last_axes("rms_norm", x, normalized_shape, [] if weight is None else [tensor("rms_norm", weight)])
     y = x / sqrt(mean(x * x, dims, True) + float(np.finfo(x.dtype).eps if eps is None else eps))
     return y if weight is None else cast(y * weight, x.dtype)
 
@@ -131,21 +128,28 @@ def batch_norm(
     """Each channel of (N, C, ...) brought to mean 0 and variance 1, times weight, plus bias, all (C,).
 
     In ``training`` by the batch's own mean and biased variance, and ``running_mean`` and ``running_var``, where they
-    are not None, are moved by ``momentum`` towards its mean and unbiased variance; otherwise by them. ValueError in
-    training for a single value a channel. Source: Ioffe and Szegedy, "Batch Normalization" (2015).
+    are not None, are moved by ``momentum`` towards its mean and unbiased variance; otherwise by them. ValueError for
+    one of the two alone and, in training, for a single value a channel and an ``eps`` that is not positive. Source:
+    Ioffe and Szegedy, "Batch Normalization" (2015).
     """
     x = _with_channels("batch_norm", input, running_mean, running_var, weight, bias)
-    if not training and (running_mean is None or running_var is None):
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("batch_norm(): running_mean and running_var come both or not at all")
+    if not training and running_mean is None:
         raise RuntimeError("batch_norm(): needs running_mean and running_var unless training")
+    if training and not eps > 0:
+        raise ValueError(f"batch_norm(): eps must be positive when training, got {eps}")
+    means, variances = (v if v is None else _fixed("batch_norm", "statistics", v) for v in (running_mean, running_var))
     dims, channels = (0, *range(2, x.ndim)), (-1, *[1] * (x.ndim - 2))
     count = x.size // x.shape[1] if x.shape[1] else 0
     if training and count == 1:
         raise ValueError(f"batch_norm(): needs more than one value a channel when training, got shape {x.shape}")
     if training:
-        _move_running(running_mean, running_var, x, dims, count, momentum)
+        if count:
+            _move_running(running_mean, running_var, x, dims, count, momentum)
         y = fused.standardize(x, dims=dims, eps=eps)
     else:
-        y = (x - reshape(running_mean, channels)) / sqrt(reshape(running_var, channels) + eps)
+        y = (x - reshape(means, channels)) / sqrt(reshape(variances, channels) + eps)
     return _affine(y, weight, bias)
 
 
@@ -191,13 +195,12 @@ def _move_running(mean: Any, variance: Any, x: Any, dims: tuple[int, ...], count
             running.data = (1 - momentum) * running.data + momentum * found(values, axis=dims)
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True, **options: Any) -> Any:
+def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
     """Each element 0 with probability ``p``, and otherwise times 1/(1 - p); ``input`` as it is unless ``training``.
 
     The draws are the generator's that ``manual_seed`` starts. ValueError for a ``p`` that is not in [0, 1]. Source:
     Srivastava et al., "Dropout" (2014).
     """
-    _not_in_place("dropout", options)
     x = tensor("dropout", input)
     if not 0 <= p <= 1:
         raise ValueError(f"dropout(): p must be in [0, 1], got {p}")
@@ -209,13 +212,12 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, **options: Any) -
     return x * (kept * (1 / (1 - p)) if p < 1 else np.zeros_like(kept))
 
 
-def embedding(input: Any, weight: Any, padding_idx: int | None = None, **options: Any) -> Any:
+def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     """The rows of ``weight`` (rows, width) that the integers ``input`` (*) name: (*, width).
 
     The row ``padding_idx``, counted from either end, gets no gradient. IndexError for a row that is not there, a
     negative one included; RuntimeError for a ``padding_idx`` that is not there.
     """
-    refuse("embedding", options, "max_norm norm_type scale_grad_by_freq sparse")
     table, rows = tensor("embedding", weight), integers("embedding", input)
     if table.ndim != 2:
         raise RuntimeError(f"embedding(): weight must be (rows, width), got shape {table.shape}")
@@ -280,7 +282,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
             "pad(): mode must be 'constant'; or 'reflect', 'replicate' or 'circular', for the last one of 2 or 3 axes, "
             f"two of 3 or 4, or three of 4 or 5; got {mode!r} and {len(widths)} widths for shape {x.shape}"
         )
-    if value is not None:
+    if value:
         raise RuntimeError(f"pad(): mode {mode!r} takes no value, got {value!r}")
     if mode != "circular":
         refuse_bool("pad", x, error=NotImplementedError)
@@ -300,7 +302,8 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
 
 def _sides(op: str, name: str, given: Any, least: int, axes: int = 2) -> tuple[int, ...]:
     """One number for all of ``axes``, or one each."""
-    sides = tuple(given) if isinstance(given, (tuple, list)) else (given,) * axes
+    sides = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    sides = sides * axes if len(sides) == 1 else sides
     if len(sides) != axes or any(integer(op, name, n) < least for n in sides):
         number = "a number" if axes == 1 else "one or two numbers"
         raise RuntimeError(f"{op}(): {name} must be {number}, at least {least}, got {given}")
@@ -350,7 +353,7 @@ def _convolution(op: str, axes: int, tensors: Sequence[Any], padding: Any, group
     if (
         x.ndim not in (axes + 1, axes + 2)
         or w.ndim != axes + 2
-        or 0 in w.shape[2:]
+        or 0 in (w.shape[0], *w.shape[2:])
         or integer(op, "groups", groups) < 1
         or x.shape[-axes - 1] != w.shape[1] * groups
         or w.shape[0] % groups
@@ -398,28 +401,21 @@ def _moves(op: str, kernel_size: Any, stride: Any, padding: Any) -> Any:
     kernel, around = _sides(op, "kernel_size", kernel_size, 1), _sides(op, "padding", padding, 0)
     if any(2 * p > k for p, k in zip(around, kernel, strict=True)):
         raise RuntimeError(f"{op}(): padding {around} must be at most half of the kernel's size, {kernel}")
-    return kernel, kernel if stride is None else _sides(op, "stride", stride, 1), around
+    return kernel, kernel if stride in (None, (), []) else _sides(op, "stride", stride, 1), around
 
 
 def max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    **options: Any,
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
     """The largest element of each window of (N, C, H, W) or (C, H, W); the first of those tied has the slope.
 
     ``stride`` is the kernel's size unless given; the padding is below every number. With ``ceil_mode`` a last window
     may reach over the padded edge. RuntimeError for a padding above half the kernel.
     """
-    refuse("max_pool2d", {k: None if v is False else v for k, v in options.items()}, "return_indices")
     x = tensor("max_pool2d", input)
     refuse_bool("max_pool2d", x)
-    if x.ndim not in (3, 4):
-        raise RuntimeError(f"max_pool2d(): needs (N, C, H, W) or (C, H, W), got shape {x.shape}")
+    if x.ndim not in (3, 4) or 0 in x.shape[-3:]:
+        raise RuntimeError(f"max_pool2d(): needs (N, C, H, W) or (C, H, W), only N may be 0, got shape {x.shape}")
     if x.ndim == 3:
         return clone(squeeze(max_pool2d(unsqueeze(x, 0), kernel_size, stride, padding, dilation, ceil_mode), 0))
     kernel, stride, padding = _moves("max_pool2d", kernel_size, stride, padding)
@@ -467,8 +463,8 @@ def avg_pool2d(
     padding above half the kernel.
     """
     x = must_float("avg_pool2d", input, NotImplementedError)
-    if x.ndim not in (3, 4):
-        raise RuntimeError(f"avg_pool2d(): needs (N, C, H, W) or (C, H, W), got shape {x.shape}")
+    if x.ndim not in (3, 4) or 0 in x.shape[-3:]:
+        raise RuntimeError(f"avg_pool2d(): needs (N, C, H, W) or (C, H, W), only N may be 0, got shape {x.shape}")
     if x.ndim == 3:
         options = (stride, padding, ceil_mode, count_include_pad, divisor_override)
         return clone(squeeze(avg_pool2d(unsqueeze(x, 0), kernel_size, *options), 0))
@@ -501,15 +497,14 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
-    **options: Any,
 ) -> Any:
     """softmax(query @ key.mT · scale + mask) @ value: (..., L, E), (..., S, E) and (..., S, V) give (..., L, V).
 
     ``scale`` is 1/√E unless given. ``attn_mask`` broadcasts to (..., L, S): bools, True where to look, or numbers that
-    are added; ``is_causal`` lets each of L look at those of S that are not after it. Source: Vaswani et al.,
+    are added, in float32 or the dtype of ``query``; one of L that may look at none gives 0. ``is_causal`` lets each of
+    L look at those of S that are not after it. Source: Vaswani et al.,
     "Attention Is All You Need" (2017).
     """
-    refuse("scaled_dot_product_attention", {k: v or None for k, v in options.items()}, "enable_gqa")
     q, k, v = (must_float("scaled_dot_product_attention", x) for x in (query, key, value))
     if is_causal and attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention(): is_causal is a mask itself; give no attn_mask beside it")
@@ -524,58 +519,56 @@ def attention_weights(
     query: Any, key: Any, mask: Any = None, dropout_p: float = 0.0, scale: float | None = None
 ) -> Any:
     """What ``scaled_dot_product_attention`` multiplies values by, (..., L, S): of each of L the part of each of S."""
-    scores = matmul(query, mT(key)) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    op = "scaled_dot_product_attention"
+    scores, blind = matmul(query, mT(key)) * (max(query.shape[-1], 1) ** -0.5 if scale is None else scale), None
     if mask is not None:
-        allowed = tensor("scaled_dot_product_attention", mask)
+        allowed = tensor(op, mask)
+        if allowed.dtype not in (np.bool_, np.float32, scores.dtype):
+            raise RuntimeError(f"{op}(): attn_mask must be bool or, as query, {scores.dtype}, got {allowed.dtype}")
         scores = where(allowed, scores, -np.inf) if allowed.dtype == bool else scores + allowed
+        blind = np.all(value_of(scores) == -np.inf, axis=-1, keepdims=True)
+        scores = where(blind, 0, scores)  # whose softmax would be 0 / 0
     weights = softmax(scores, -1)
+    weights = weights if blind is None else where(blind, 0, weights)
     return dropout(weights, dropout_p) if dropout_p else weights
 
 
 # --- activations ------------------------------------------------------------------------------------------------------
 
 
-def _not_in_place(op: str, options: dict[str, Any]) -> None:
-    refuse(op, {k: None if v is False else v for k, v in options.items()}, "inplace")
-
-
-def _activated(op: str, input: Any, options: dict[str, Any]) -> Any:
-    _not_in_place(op, options)
-    return must_float(op, input, NotImplementedError)
-
-
-def leaky_relu(input: Any, negative_slope: float = 0.01, **options: Any) -> Any:
+def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
     """x, or ``negative_slope`` · x where x is not above 0. Source: Maas et al. (2013)."""
-    x = _activated("leaky_relu", input, options)
+    x = must_float("leaky_relu", input, NotImplementedError)
     return x * np.where(value_of(x) > 0, 1, negative_slope).astype(x.dtype)
 
 
-def elu(input: Any, alpha: float = 1.0, **options: Any) -> Any:
+def elu(input: Any, alpha: float = 1.0) -> Any:
     """x, or ``alpha`` · (exp(x) - 1) where x is not above 0. Source: Clevert et al. (2015)."""
-    return fused.elu(_activated("elu", input, options), alpha=float(alpha), scale=1.0)
+    return fused.elu(must_float("elu", input, NotImplementedError), alpha=float(alpha), scale=1.0)
 
 
-def selu(input: Any, **options: Any) -> Any:
+def selu(input: Any) -> Any:
     """``elu`` of a slope and a scale that keep mean 0 and variance 1. Source: Klambauer et al. (2017)."""
-    return fused.elu(_activated("selu", input, options), alpha=1.6732632423543772, scale=1.0507009873554805)
+    return fused.elu(must_float("selu", input, NotImplementedError), alpha=1.6732632423543772, scale=1.0507009873554805)
 
 
-def silu(input: Any, **options: Any) -> Any:
+def silu(input: Any) -> Any:
     """x · sigmoid(x). Source: Elfwing et al. (2017)."""
-    x = _activated("silu", input, options)
+    x = must_float("silu", input, NotImplementedError)
     return x * sigmoid(x)
 
 
-def mish(input: Any, **options: Any) -> Any:
+def mish(input: Any) -> Any:
     """x · tanh(softplus(x)). Source: Misra (2019)."""
-    x = _activated("mish", input, options)
+    x = must_float("mish", input, NotImplementedError)
     return x * tanh(fused.softplus(x, beta=1.0, threshold=np.inf))
 
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + exp(``beta`` · x)) / ``beta``; x itself where ``beta`` · x is above ``threshold``."""
     x = must_float("softplus", input, NotImplementedError)
-    return fused.softplus(x, beta=float(beta), threshold=float(threshold))
+    beta, threshold = (float(factor("softplus", n, v, x.dtype)) for n, v in (("beta", beta), ("threshold", threshold)))
+    return fused.softplus(x, beta=beta, threshold=threshold)
 
 
 def logsigmoid(input: Any) -> Any:
@@ -583,22 +576,20 @@ def logsigmoid(input: Any) -> Any:
     return fused.logsigmoid(must_float("logsigmoid", input, NotImplementedError))
 
 
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, **options: Any) -> Any:
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """x held between ``min_val`` and ``max_val``, with a slope of 0 at both. ValueError where the first is larger."""
-    _not_in_place("hardtanh", options)
     x = tensor("hardtanh", input)
     refuse_bool("hardtanh", x)
     if min_val > max_val:
         raise ValueError(f"hardtanh(): min_val {min_val} must not be above max_val {max_val}")
-    low, high = (min_val, max_val) if x.dtype.kind == "f" else (int(min_val), int(max_val))
-    if x.dtype.kind == "u" and low < 0:
-        raise RuntimeError(f"hardtanh(): a min_val of {low} is out of range for {x.dtype}")
+    whole = float if x.dtype.kind == "f" else int
+    low, high = (factor("hardtanh", "a bound of", float(whole(v)), x.dtype) for v in (min_val, max_val))
     return where((x > low) & (x < high), x, np.clip(value_of(x), low, high))
 
 
-def hardswish(input: Any, **options: Any) -> Any:
+def hardswish(input: Any) -> Any:
     """x · min(max(x + 3, 0), 6) / 6. Source: Howard et al. (2019)."""
-    x = _activated("hardswish", input, options)
+    x = must_float("hardswish", input, NotImplementedError)
     return x * hardtanh(x + 3, 0, 6) / 6
 
 
@@ -629,29 +620,30 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
-    """The cosine of the angle between ``x1`` and ``x2``, which broadcast, along ``dim``; no norm is below ``eps``."""
+    """The cosine of the angle between ``x1`` and ``x2``, which broadcast, along ``dim``; no norm is below ``eps``.
+
+    RuntimeError for a negative ``eps``.
+    """
+    if not eps >= 0:
+        raise RuntimeError(f"cosine_similarity(): eps must not be negative, got {eps}")
     pair = operands("cosine_similarity", tensor("cosine_similarity", x1), tensor("cosine_similarity", x2))
     shape = broadcast_shape("cosine_similarity", *(x.shape for x in pair))
     lane = axis("cosine_similarity", dim, len(shape))
     units = []
     for x in pair:
         x = must_float("cosine_similarity", x if x.shape == shape else expand(x, shape))
-        units.append(x / sqrt(clamp(sum(x * x, lane, True), min=eps * eps)))
+        least = max(eps * eps, float(np.finfo(x.dtype).tiny)) if eps else 0.0  # whose square may be none
+        units.append(x / sqrt(clamp(sum(x * x, lane, True), min=least)))
     return sum(units[0] * units[1], lane)
 
 
 # --- losses -----------------------------------------------------------------------------------------------------------
 
 
-def _checked_reduction(op: str, reduction: Any, options: dict[str, Any], allowed: str = "none mean sum") -> None:
-    refuse(op, options, "size_average reduce")
-    if reduction not in allowed.split():
-        *others, last = map(repr, allowed.split())
-        raise ValueError(f"{op}(): reduction must be {', '.join(others)} or {last}, got {reduction!r}")
-
-
-def _reduced(losses: Any, reduction: str, count: Any = None) -> Any:
-    """Each of ``losses``, their sum, or that over ``count``, by default how many they are."""
+def _reduced(op: str, losses: Any, reduction: str, count: Any = None, allowed: str = "'none', 'mean' or 'sum'") -> Any:
+    """Each of ``losses``, their sum, or that over ``count``, by default how many they are. ValueError for another."""
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{op}(): reduction must be {allowed}, got {reduction!r}")
     if reduction == "none":
         return losses
     total = sum(losses)
@@ -677,25 +669,23 @@ def _difference(op: str, input: Any, target: Any, weight: Any = None) -> Any:
 
 def _weighed(op: str, losses: Any, input: Any, weight: Any, reduction: str, mean_of_weights: bool) -> Any:
     if weight is None:
-        return _reduced(losses, reduction)
-    if weight.shape != input.shape:
+        return _reduced(op, losses, reduction)
+    if tensor(op, weight).shape != input.shape:
         raise ValueError(f"{op}(): weight must have the input's shape {input.shape}, got {weight.shape}")
-    return _reduced(losses * weight, reduction, sum(weight) if mean_of_weights else None)
+    return _reduced(op, losses * weight, reduction, sum(weight) if mean_of_weights else None)
 
 
-def mse_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None, **options: Any) -> Any:
+def mse_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None) -> Any:
     """The squared differences of ``input`` and ``target``, which broadcast: each, their mean, or their sum.
 
     ``weight``, of the shape of ``input``, multiplies each; then the mean is their sum over that of the weights.
     """
-    _checked_reduction("mse_loss", reduction, options)
     d = _difference("mse_loss", input, target, weight)
     return _weighed("mse_loss", d * d, input, weight, reduction, True)
 
 
-def l1_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None, **options: Any) -> Any:
+def l1_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None) -> Any:
     """The absolute differences of ``input`` and ``target``, reduced and weighed as those of ``mse_loss``."""
-    _checked_reduction("l1_loss", reduction, options)
     refuse_bool("l1_loss", input, target)
     d = abs(sub(*_beside("l1_loss", input, target)))
     if reduction == "mean" and weight is None:
@@ -703,49 +693,44 @@ def l1_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = N
     return _weighed("l1_loss", d, input, weight, reduction, True)
 
 
-def smooth_l1_loss(input: Any, target: Any, *, reduction: str = "mean", beta: float = 1.0, **options: Any) -> Any:
+def smooth_l1_loss(input: Any, target: Any, *, reduction: str = "mean", beta: float = 1.0) -> Any:
     """d²/2/``beta`` of the differences d below ``beta``, |d| - ``beta``/2 of the others, reduced as in ``mse_loss``.
 
-    RuntimeError for a negative ``beta``. Source: Girshick, "Fast R-CNN" (2015).
+    RuntimeError for a ``beta`` that is negative or infinite. Source: Girshick, "Fast R-CNN" (2015).
     """
-    if beta < 0:
-        raise RuntimeError(f"smooth_l1_loss(): beta must not be negative, got {beta}")
-    if beta == 0:
-        return l1_loss(input, target, reduction=reduction, **options)
-    _checked_reduction("smooth_l1_loss", reduction, options)
-    return _reduced(fused.huber(_difference("smooth_l1_loss", input, target), delta=float(beta)) / beta, reduction)
+    if not 0 <= beta < np.inf:
+        raise RuntimeError(f"smooth_l1_loss(): beta must not be negative or infinite, got {beta}")
+    if beta < np.finfo(np.float32).tiny:  # what is divided by it may be no number
+        return l1_loss(input, target, reduction=reduction)
+    d = _difference("smooth_l1_loss", input, target)
+    return _reduced("smooth_l1_loss", fused.huber(d, delta=float(beta)) / beta, reduction)
 
 
-def huber_loss(
-    input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None, **options: Any
-) -> Any:
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """``delta`` times ``smooth_l1_loss``, in the dtype of ``input``; ``weight`` multiplies each.
 
     RuntimeError for a ``delta`` that is not positive. Source: Huber (1964).
     """
-    _checked_reduction("huber_loss", reduction, options)
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError(f"huber_loss(): delta must be positive, got {delta}")
     d = _difference("huber_loss", input, target)
     must_float("huber_loss", input)
-    return _weighed(
-        "huber_loss", cast(fused.huber(d, delta=float(delta)), input.dtype), input, weight, reduction, False
-    )
+    losses = cast(fused.huber(d, delta=float(delta)), input.dtype)
+    return _weighed("huber_loss", losses, input, weight, reduction, False)
 
 
-def kl_div(input: Any, target: Any, *, reduction: str = "mean", log_target: bool = False, **options: Any) -> Any:
+def kl_div(input: Any, target: Any, *, reduction: str = "mean", log_target: bool = False) -> Any:
     """``target`` · (log ``target`` - ``input``): how far a distribution is from one given by its logarithm.
 
     With ``log_target`` both are logarithms. ``reduction`` may be "batchmean": the sum over the first size. Source:
     Kullback and Leibler (1951).
     """
-    _checked_reduction("kl_div", reduction, options, "none batchmean mean sum")
     x, t = (must_float("kl_div", x) for x in (input, target))
     broadcast_shape("kl_div", x.shape, t.shape)
     losses = exp(t) * (t - x) if log_target else where(t == 0, 0, t * log(t)) - t * x
     if reduction == "batchmean":
-        return _reduced(losses, "mean" if x.ndim else "sum", float(x.shape[0]) if x.ndim else None)
-    return _reduced(losses, reduction)
+        return _reduced("kl_div", losses, "mean" if x.ndim else "sum", float(x.shape[0]) if x.ndim else None)
+    return _reduced("kl_div", losses, reduction, allowed="'none', 'batchmean', 'mean' or 'sum'")
 
 
 def _fixed(op: str, name: str, x: Any) -> np.ndarray:
@@ -763,7 +748,7 @@ def _same_shape(op: str, input: Any, target: Any) -> Any:
 
 
 def _refuse_to_stretch(op: str, x: Any, name: str, weight: Any) -> None:
-    if broadcast_shape(op, x.shape, weight.shape) != x.shape:
+    if broadcast_shape(op, x.shape, tensor(op, weight).shape) != x.shape:
         raise RuntimeError(f"{op}(): {name} must broadcast to the input's shape {x.shape}, got {weight.shape}")
 
 
@@ -774,32 +759,29 @@ def _times(op: str, losses: Any, weight: Any) -> Any:
     return losses * _fixed(op, "weight", weight).astype(losses.dtype)
 
 
-def binary_cross_entropy(
-    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean", **options: Any
-) -> Any:
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
     """-(t log x + (1 - t) log(1 - x)) of probabilities x and t, of one shape and dtype, times ``weight``.
 
     The logarithms are -100 at the least. RuntimeError for what is not in [0, 1].
     """
-    _checked_reduction("binary_cross_entropy", reduction, options)
     x, t = _same_shape("binary_cross_entropy", input, target)
     one_dtype("binary_cross_entropy", x, t)
     must_float("binary_cross_entropy", x, NotImplementedError)
     for name, array in (("input", value_of(x)), ("target", value_of(t))):
         if not ((array >= 0) & (array <= 1)).all():
             raise RuntimeError(f"binary_cross_entropy(): all elements of {name} must be in [0, 1]")
-    return _reduced(_times("binary_cross_entropy", fused.binary_cross_entropy(x, t), weight), reduction)
+    losses = _times("binary_cross_entropy", fused.binary_cross_entropy(x, t), weight)
+    return _reduced("binary_cross_entropy", losses, reduction)
 
 
 def binary_cross_entropy_with_logits(
-    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean", pos_weight: Any = None, **options: Any
+    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean", pos_weight: Any = None
 ) -> Any:
     """``binary_cross_entropy`` of sigmoid(``input``), without overflow, in the dtype of ``target``.
 
     ``pos_weight``, which broadcasts to the input's shape, multiplies what comes from log x.
     """
     op = "binary_cross_entropy_with_logits"
-    _checked_reduction(op, reduction, options)
     x, t = _same_shape(op, input, target)
     must_float(op, x, NotImplementedError)
     must_float(op, t)
@@ -809,7 +791,7 @@ def binary_cross_entropy_with_logits(
     else:
         _refuse_to_stretch(op, x, "pos_weight", pos_weight)
         losses = fused.weighed_logits(x, t, weight=_fixed(op, "pos_weight", pos_weight).astype(t.dtype))
-    return _reduced(_times(op, losses, weight), reduction)
+    return _reduced(op, _times(op, losses, weight), reduction)
 
 
 def _classes(op: str, input: Any, target: Any, weight: Any, ignore_index: int) -> Any:
@@ -837,24 +819,21 @@ def _classes(op: str, input: Any, target: Any, weight: Any, ignore_index: int) -
 
 
 def _check_class_weights(op: str, weight: Any, x: Any, lane: int) -> None:
-    if weight.shape != x.shape[lane : lane + 1]:
+    if tensor(op, weight).shape != x.shape[lane : lane + 1]:
         raise RuntimeError(f"{op}(): weight must have one element a class, {x.shape[lane]}, got {weight.shape}")
 
 
-def _summed_up(losses: Any, kept: np.ndarray, weights: Any, reduction: str) -> Any:
+def _summed_up(op: str, losses: Any, kept: np.ndarray, weights: Any, reduction: str) -> Any:
     """Each of ``losses`` times its weight, their sum, or that over the sum of the weights of those kept."""
     if weights is None:
-        return _reduced(losses, reduction, float(kept.sum()))
-    return _reduced(losses * weights, reduction, float(weights.sum()))
+        return _reduced(op, losses, reduction, float(kept.sum()))
+    return _reduced(op, losses * weights, reduction, float(weights.sum()))
 
 
-def nll_loss(
-    input: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean", **options: Any
-) -> Any:
+def nll_loss(input: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean") -> Any:
     """-``input`` at the class ``target``: the loss of log probabilities; all else is as in ``cross_entropy``."""
-    _checked_reduction("nll_loss", reduction, options)
     x, _, index, kept, weights = _classes("nll_loss", input, target, weight, ignore_index)
-    return _summed_up(where(kept, -getitem(x, index), 0), kept, weights, reduction)
+    return _summed_up("nll_loss", where(kept, -getitem(x, index), 0), kept, weights, reduction)
 
 
 def cross_entropy(
@@ -865,7 +844,6 @@ def cross_entropy(
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-    **options: Any,
 ) -> Any:
     """-log softmax(input) at the class ``target``, from the logits themselves, of any size without overflow.
 
@@ -875,18 +853,18 @@ def cross_entropy(
     ``ignore_index``, NaN where all are; of probabilities, over the samples. IndexError for a class that is not there.
     Source of label smoothing: Szegedy et al. (2015).
     """
-    _checked_reduction("cross_entropy", reduction, options)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"cross_entropy(): label_smoothing must be in [0, 1], got {label_smoothing}")
     if tensor("cross_entropy", input).shape == tensor("cross_entropy", target).shape:
         return _of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     x, lane, index, kept, weights = _classes("cross_entropy", input, target, weight, ignore_index)
     if not label_smoothing:
-        return _summed_up(fused.cross_entropy(x, lane=lane, index=index, kept=kept), kept, weights, reduction)
+        losses = fused.cross_entropy(x, lane=lane, index=index, kept=kept)
+        return _summed_up("cross_entropy", losses, kept, weights, reduction)
     share = np.full(x.shape, label_smoothing / x.shape[lane], x.dtype)
     share[index] += 1 - label_smoothing
     losses = where(kept, _surprises(x, lane, share, weight), 0)
-    return _reduced(losses, reduction, float(kept.sum() if weights is None else weights.sum()))
+    return _reduced("cross_entropy", losses, reduction, float(kept.sum() if weights is None else weights.sum()))
 
 
 def _surprises(x: Any, lane: int, share: Any, weight: Any) -> Any:
@@ -910,4 +888,7 @@ def _of_probabilities(x: Any, share: Any, weight: Any, ignore_index: int, reduct
         _check_class_weights("cross_entropy", weight, x, lane)
     if smoothing:
         share = share * (1 - smoothing) + smoothing / x.shape[lane]
-    return _reduced(_surprises(x, lane, share, weight), reduction)
+    return _reduced("cross_entropy", _surprises(x, lane, share, weight), reduction)
+
+
+publish(globals(), "smolgrad")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -9,32 +10,47 @@ import numpy as np
 
 from . import autograd, functional, versions
 from .autograd import Node, is_grad_enabled, value_of, wrap
-from .dtypes import as_dtype, float32, kind
+from .dtypes import OF_NUMBER, Number, as_dtype, float32, join, kind
 from .primitives import elementwise, indexing, linalg, reduction
 from .primitives import shape as shape_ops
-from .primitives.operands import cast
+from .primitives.operands import cast, public
 
 
 def array_of(data: Any, dtype: Any = None) -> np.ndarray:
     """A new array of ``data``: Python floats become float32, integers int64; arrays and tensors keep their dtype."""
-    if isinstance(data, Node):
-        data = data._data
-    elif dtype is None and not isinstance(data, (np.ndarray, np.generic)):
-        first = data
-        while isinstance(first, (list, tuple)) and first:
-            first = first[0]
-        array = np.array(data)
-        plain = not isinstance(first, (np.ndarray, np.generic, Node))
-        if plain and (array.dtype == np.float64 or array.size == 0):
-            return array.astype(float32)
-        data = array
-    found = np.asarray(data).dtype if dtype is None else dtype
-    return np.array(data, dtype=as_dtype(found), order="C")
+    found = _dtypes(data) or {float32}
+    return np.array(value_of(data), dtype=as_dtype(dtype, join(found)), order="C")
 
 
-def _reflected(op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The operator of the right-hand operand."""
-    return lambda self, other: op(other, self)
+def _dtypes(data: Any) -> set[np.dtype[Any]]:
+    """The dtypes of what is in a nested list. TypeError for what is neither number nor array nor tensor."""
+    if isinstance(data, (list, tuple, range)):
+        kinds = set(map(type, data))
+        return {OF_NUMBER[k] for k in kinds} if kinds <= OF_NUMBER.keys() else set().union(*map(_dtypes, data))
+    if isinstance(data, (Tensor, np.ndarray, np.generic)):
+        return {data.dtype}
+    if type(data) not in OF_NUMBER:
+        raise TypeError(f"a tensor is made of numbers, lists, arrays and tensors, got {type(data).__name__}")
+    return {OF_NUMBER[type(data)]}
+
+
+def _operators(name: str, op: Callable[..., Any]) -> tuple[Any, Any, Any]:
+    """The operator of ``op``, that of the right-hand operand, and the method ``name`` that writes in place."""
+
+    def left(self: Tensor, other: Any) -> Any:
+        return op(self, other) if isinstance(other, _OPERANDS) else NotImplemented
+
+    def right(self: Tensor, other: Any) -> Any:
+        return op(other, self) if isinstance(other, _OPERANDS) else NotImplemented
+
+    def in_place(self: Tensor, other: Any, **options: Any) -> Tensor:
+        return self._write(name, functools.partial(public(op), **options), other)
+
+    in_place.__name__, in_place.__doc__ = name, f"``{op.__name__}``, written in place."
+    return left, right, in_place
+
+
+_OPERANDS = (Node, *Number, np.ndarray, np.generic)
 
 
 class Tensor(Node):
@@ -66,7 +82,7 @@ class Tensor(Node):
         value = value_of(value)
         if not isinstance(value, np.ndarray) or value.shape != self.shape or value.dtype != self.dtype:
             got = f"{value.shape} {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
-            raise RuntimeError(f"data: needs an array of shape {self.shape} and dtype {self.dtype}, got {got}")
+            raise RuntimeError(f"data: needs an array of {self.shape} {self.dtype}, got {got}")
         self._refuse_read_only("data")
         self._data[...] = value
         versions.stamp(self._data)
@@ -82,9 +98,7 @@ class Tensor(Node):
             if not isinstance(value, Tensor):
                 raise TypeError(f"grad: needs a Tensor or None, got {type(value).__name__}")
             if value.shape != self.shape or value.dtype != self.dtype:
-                raise RuntimeError(
-                    f"grad: needs shape {self.shape} and dtype {self.dtype}, got {value.shape} and {value.dtype}"
-                )
+                raise RuntimeError(f"grad: needs {self.shape} {self.dtype}, got {value.shape} {value.dtype}")
             if value is self:
                 raise RuntimeError("grad: a tensor cannot be its own gradient")
         self._grad = value
@@ -158,6 +172,12 @@ class Tensor(Node):
             raise RuntimeError(f"item(): needs a tensor of one element, got shape {self.shape}")
         return self._data.item()
 
+    def __contains__(self, element: Any) -> bool:
+        return bool(elementwise.eq(self, element).any())
+
+    def __format__(self, spec: str) -> str:
+        return super().__format__(spec) if self.ndim else format(self.item(), spec)
+
     def __bool__(self) -> bool:
         return bool(self.item())
 
@@ -168,8 +188,8 @@ class Tensor(Node):
         return int(self.item())
 
     def __index__(self) -> int:
-        if self.dtype.kind not in "iub" or self.ndim:
-            raise TypeError("only 0-d integer tensors can serve as an index")
+        if self.dtype.kind not in "iub" or self.size != 1:
+            raise TypeError("only an integer tensor of one element can serve as an index")
         return int(self.item())
 
     __hash__ = Node.__hash__
@@ -273,22 +293,6 @@ class Tensor(Node):
                     "that one, or under no_grad()"
                 )
 
-    def add_(self, other: Any) -> Tensor:
-        """Add ``other`` in place."""
-        return self._write("add_", elementwise.add, other)
-
-    def sub_(self, other: Any) -> Tensor:
-        """Subtract ``other`` in place."""
-        return self._write("sub_", elementwise.sub, other)
-
-    def mul_(self, other: Any) -> Tensor:
-        """Multiply by ``other`` in place."""
-        return self._write("mul_", elementwise.mul, other)
-
-    def div_(self, other: Any) -> Tensor:
-        """Divide by ``other`` in place."""
-        return self._write("div_", elementwise.div, other)
-
     def copy_(self, source: Any) -> Tensor:
         """Take the values of ``source``, broadcast and cast, in place."""
         self[...] = source
@@ -309,22 +313,28 @@ class Tensor(Node):
             self._data[parts] = value_of(value)
             versions.stamp(self._data)
 
-    __iadd__, __isub__, __imul__, __itruediv__ = add_, sub_, mul_, div_
-
     # --- the ops, as operators and methods ----------------------------------------------------------------------------
 
-    __add__, __sub__, __mul__, __truediv__ = elementwise.add, elementwise.sub, elementwise.mul, elementwise.div
-    __pow__, __matmul__, __neg__, __abs__ = elementwise.pow, linalg.matmul, elementwise.neg, elementwise.abs
-    __eq__, __ne__, __lt__ = elementwise.eq, elementwise.ne, elementwise.lt
-    __le__, __gt__, __ge__ = elementwise.le, elementwise.gt, elementwise.ge
-    __and__, __or__, __getitem__ = elementwise.bitwise_and, elementwise.bitwise_or, indexing.getitem
+    __add__, __radd__, add_ = _operators("add_", elementwise.add)
+    __sub__, __rsub__, sub_ = _operators("sub_", elementwise.sub)
+    __mul__, __rmul__, mul_ = _operators("mul_", elementwise.mul)
+    __truediv__, __rtruediv__, div_ = _operators("div_", elementwise.div)
+    __floordiv__, __rfloordiv__, floor_divide_ = _operators("floor_divide_", elementwise.floor_divide)
+    __mod__, __rmod__, remainder_ = _operators("remainder_", elementwise.remainder)
+    __pow__, __rpow__, pow_ = _operators("pow_", elementwise.pow)
+    __and__, __rand__, bitwise_and_ = _operators("bitwise_and_", elementwise.bitwise_and)
+    __or__, __ror__, bitwise_or_ = _operators("bitwise_or_", elementwise.bitwise_or)
+    __xor__, __rxor__, bitwise_xor_ = _operators("bitwise_xor_", elementwise.bitwise_xor)
+    __iadd__, __isub__, __imul__, __itruediv__, __ifloordiv__ = add_, sub_, mul_, div_, floor_divide_
+    __imod__, __ipow__, __iand__, __ior__, __ixor__ = remainder_, pow_, bitwise_and_, bitwise_or_, bitwise_xor_
+    __matmul__, __rmatmul__, _ = _operators("", linalg.matmul)
+    __eq__, __ne__, _ = *(_operators("", op)[0] for op in (elementwise.eq, elementwise.ne)), None
+    __lt__, __le__, __gt__, __ge__ = elementwise.lt, elementwise.le, elementwise.gt, elementwise.ge
+    __neg__, __abs__, __invert__ = elementwise.neg, elementwise.abs, elementwise.bitwise_not
+    __getitem__ = indexing.getitem
 
-    __radd__, __rsub__, __rmul__ = map(_reflected, (elementwise.add, elementwise.sub, elementwise.mul))
-    __rtruediv__ = _reflected(elementwise.div)
-    __rpow__, __rmatmul__ = map(_reflected, (elementwise.pow, linalg.matmul))
-    __floordiv__, __mod__ = elementwise.floor_divide, elementwise.remainder
-    __rfloordiv__, __rmod__ = map(_reflected, (elementwise.floor_divide, elementwise.remainder))
-    __rand__, __ror__ = map(_reflected, (elementwise.bitwise_and, elementwise.bitwise_or))
+    def __pos__(self) -> Tensor:
+        return self
 
     def where(self, condition: Any, other: Any) -> Any:
         """This tensor where ``condition`` holds, ``other`` elsewhere."""
@@ -345,7 +355,7 @@ Node.kind = Tensor
 for _family in (elementwise, reduction, shape_ops, indexing, linalg):
     for _name in _family.__all__:
         if _name not in ("cat", "einsum", "hstack", "stack", "tensordot", "vstack", "where"):
-            setattr(Tensor, _name, getattr(_family, _name))
+            setattr(Tensor, _name, public(getattr(_family, _name)))
 
 
 def _restored(kind: type[Tensor], array: np.ndarray, requires_grad: bool, grad: Tensor | None) -> Tensor:
@@ -362,4 +372,6 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "power": elementwise.pow, "matmul": linalg.matmul, "equal": elementwise.eq, "not_equal": elementwise.ne,
     "less": elementwise.lt, "less_equal": elementwise.le, "greater": elementwise.gt, "greater_equal": elementwise.ge,
     "bitwise_and": elementwise.bitwise_and, "bitwise_or": elementwise.bitwise_or,
+    "bitwise_xor": elementwise.bitwise_xor, "floor_divide": elementwise.floor_divide,
+    "remainder": elementwise.remainder,
 }  # fmt: skip

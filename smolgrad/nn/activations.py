@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from .. import functional
 from ..primitives.operands import refuse
-from .module import Module, asked
+from .module import Buffer, Module
 
 
 class _Activation(Module):
@@ -16,8 +16,12 @@ class _Activation(Module):
     function: ClassVar[Callable[[Any], Any]]
     not_offered: ClassVar[str] = ""
 
-    def __init__(self, **options: Any):
-        refuse(type(self).__name__, asked(options), self.not_offered)
+    def __init__(self, *args: Any, **options: Any):
+        if args and self.not_offered:  # a switch, by position in PyTorch too
+            options, args = {self.not_offered: args[0], **options}, args[1:]
+        if args:
+            raise TypeError(f"{type(self).__name__}(): takes no arguments, got {args}")
+        refuse(type(self).__name__, options, self.not_offered)
 
     def forward(self, input: Any) -> Any:
         return type(self).function(input)
@@ -88,21 +92,45 @@ class LogSoftmax(_AlongAnAxis):
 
 
 class _Loss(Module):
-    """A function of input and target, with the options of the function that a subclass names."""
+    """A function of input and target, reduced as ``reduction`` says; a subclass names the function."""
 
     function: ClassVar[Callable[..., Any]]
 
-    def __init__(self, **options: Any):
-        self.options = options
+    def __init__(self, *, reduction: str = "mean", **options: Any):
+        refuse(type(self).__name__, options, "size_average reduce")
+        self.reduction = reduction
 
     def forward(self, input: Any, target: Any) -> Any:
-        return type(self).function(input, target, **self.options)
+        return type(self).function(input, target, reduction=self.reduction)
 
 
 class CrossEntropyLoss(_Loss):
-    """``functional.cross_entropy``, with its options."""
+    """``functional.cross_entropy``, with its options; ``weight`` is a buffer."""
 
     function = functional.cross_entropy
+
+    def __init__(
+        self,
+        weight: Any = None,
+        *,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        **options: Any,
+    ):
+        super().__init__(reduction=reduction, **options)
+        self.weight = None if weight is None else Buffer(weight)
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+
+    def forward(self, input: Any, target: Any) -> Any:
+        return functional.cross_entropy(
+            input,
+            target,
+            self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )
 
 
 class MSELoss(_Loss):

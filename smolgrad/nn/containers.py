@@ -83,6 +83,8 @@ class ModuleDict(Module):
             self[name] = module
 
     def __setitem__(self, name: str, module: Module) -> None:
+        if not name or "." in name:
+            raise KeyError(f"ModuleDict(): a name must not be empty or have a dot in it, got {name!r}")
         if hasattr(type(self), name):
             raise KeyError(f"ModuleDict(): {name!r} is the name of one of its methods")
         setattr(self, name, _module("ModuleDict", module))

@@ -15,7 +15,7 @@ from ..primitives.linalg import matmul
 from ..primitives.operands import integer, refuse, sizes, tensor
 from ..primitives.reduction import mean
 from ..primitives.shape import flatten, reshape, squeeze, transpose, unsqueeze
-from .module import Buffer, Module, Parameter, asked
+from .module import Buffer, Module, Parameter
 
 
 class Linear(Module):
@@ -59,7 +59,7 @@ class Embedding(Module):
         dtype: Any = None,
         **options: Any,
     ):
-        refuse("Embedding", asked(options), "max_norm norm_type scale_grad_by_freq sparse _weight _freeze device")
+        refuse("Embedding", options, "max_norm norm_type scale_grad_by_freq sparse _weight _freeze device")
         self.num_embeddings, self.embedding_dim = rows, _ = sizes("Embedding", (num_embeddings, embedding_dim))
         if padding_idx is not None and not -rows <= integer("Embedding", "padding_idx", padding_idx) < rows:
             raise AssertionError(f"Embedding(): padding_idx {padding_idx} is out of range; there are {rows} rows")
@@ -197,7 +197,7 @@ class Dropout(Module):
     """Each element 0 with probability ``p`` in training, and otherwise over 1 - p. Source: Srivastava et al. (2014)."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False):
-        refuse("Dropout", asked({"inplace": inplace}), "inplace")
+        refuse("Dropout", {"inplace": inplace}, "inplace")
         if not 0 <= p <= 1:
             raise ValueError(f"Dropout(): p must be in [0, 1], got {p}")
         self.p = p
@@ -317,7 +317,7 @@ class MaxPool2d(Module):
     """The largest element of each window: see ``functional.max_pool2d``."""
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, **options: Any):
-        refuse("MaxPool2d", asked(options), "return_indices ceil_mode")
+        refuse("MaxPool2d", options, "return_indices ceil_mode")
         self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
         self.padding, self.dilation = padding, dilation
 
@@ -358,7 +358,7 @@ class MultiheadAttention(Module):
         **options: Any,
     ):
         name = type(self).__name__
-        switches = asked({"add_bias_kv": add_bias_kv, "add_zero_attn": add_zero_attn})
+        switches = {"add_bias_kv": add_bias_kv, "add_zero_attn": add_zero_attn}
         refuse(name, switches | options, "add_bias_kv add_zero_attn device")
         self.embed_dim, self.num_heads = width, _ = sizes(name, (embed_dim, num_heads))
         if width < 1 or self.num_heads < 1:

@@ -64,6 +64,17 @@ class Module:
 
     training: bool = True
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # What would take a parameter or buffer out of the state unseen: PyTorch refuses it, or keeps the tensor as one.
+        held = vars(self).get(name)
+        if isinstance(held, Parameter) and not isinstance(value, (Parameter, type(None))):
+            raise TypeError(f"{name} is a parameter: assign a Parameter or None, got {type(value).__name__}")
+        if isinstance(held, Buffer) and not isinstance(value, (Tensor, Module, type(None))):
+            raise TypeError(f"{name} is a buffer: assign a Tensor or None, got {type(value).__name__}")
+        if isinstance(held, Buffer) and type(value) is Tensor:
+            value.__class__ = Buffer
+        super().__setattr__(name, value)
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes. NotImplementedError where a subclass does not say."""
         raise NotImplementedError(f"{type(self).__name__} defines no forward()")
@@ -183,7 +194,7 @@ class Module:
 
     def state_dict(self, **options: Any) -> dict[str, Tensor]:
         """A copy of each parameter and buffer by name; one that is held in several places comes under all its names."""
-        refuse("state_dict", asked(options), "destination prefix keep_vars")
+        refuse("state_dict", options, "destination prefix keep_vars")
         return {name: x.detach().clone() for name, x in self._named(_STATE, remove_duplicate=False)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, **options: Any) -> IncompatibleKeys:
@@ -193,7 +204,7 @@ class Module:
         broadcast or cast), for two values for one parameter, and, where ``strict``, for names missing or unexpected.
         TypeError for what is no mapping.
         """
-        refuse("load_state_dict", asked(options), "assign")
+        refuse("load_state_dict", options, "assign")
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"load_state_dict(): needs a mapping of names to tensors, got {type(state_dict).__name__}")
         own = dict(self._named(_STATE, remove_duplicate=False))
@@ -299,8 +310,3 @@ def _contradictions(own: Mapping[str, Tensor], given: Mapping[str, np.ndarray]) 
     twins = [(first.setdefault(own[name], name), name) for name in given]
     differ = [(a, b) for a, b in twins if a != b and not np.array_equal(given[a], given[b], equal_nan=True)]
     return [f"{a} and {b} are one tensor here, but differ there" for a, b in differ]
-
-
-def asked(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that ask for something: PyTorch's switches are off by default, and off is what there is."""
-    return {name: None if value is False else value for name, value in options.items()}

@@ -17,7 +17,6 @@ from ..creation import tensor
 from ..dtypes import float32
 from ..primitives.operands import refuse
 from ..tensor import Tensor
-from .module import asked
 
 
 def clip_grad_norm_(
@@ -34,7 +33,7 @@ def clip_grad_norm_(
     not finite and ``error_if_nonfinite`` says so; otherwise every gradient becomes 0 or NaN then. Source: Pascanu et
     al., "On the difficulty of training recurrent neural networks" (2013).
     """
-    refuse("clip_grad_norm_", asked(options), "foreach")
+    refuse("clip_grad_norm_", options, "foreach")
     power = float(norm_type)
     if not power > 0:
         raise NotImplementedError(f"clip_grad_norm_(): norm_type must be above 0, got {norm_type}")
@@ -56,7 +55,7 @@ def clip_grad_norm_(
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, **options: Any) -> None:
     """Hold every element of the gradients between -clip_value and clip_value."""
-    refuse("clip_grad_value_", asked(options), "foreach")
+    refuse("clip_grad_value_", options, "foreach")
     bound = float(clip_value)
     for g in _gradients("clip_grad_value_", parameters):
         np.clip(g, -bound, bound, out=g)

@@ -29,7 +29,7 @@ class LRScheduler:
     unsaved: ClassVar[tuple[str, ...]] = ("optimizer",)
 
     def __init__(self, optimizer: Optimizer, **options: Any):
-        refuse(type(self).__name__, options, "last_epoch")
+        refuse(type(self).__name__, {k: None if v == -1 else v for k, v in options.items()}, "last_epoch")
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(self).__name__}(): needs an Optimizer, got {type(optimizer).__name__}")
         self.optimizer = optimizer

@@ -12,15 +12,15 @@ import numpy as np
 
 from ..autograd import Node, Primitive, broadcast_shape, like, value_of, wrap
 from ..dtypes import Number, result_type
-from .operands import cast, factor, floating, integer, must_float, one_dtype, operands, refuse, refuse_bool, tensor
+from .operands import cast, factor, floating, integer, must_float, one_dtype, operands, refuse_bool, tensor
 
 __all__ = [
-    "abs", "acos", "add", "asin", "atan", "atan2", "bitwise_and", "bitwise_or", "ceil", "clamp", "cos", "cosh", "div",
-    "eq", "erf", "exp", "expm1", "floor", "floor_divide", "fmod", "frac", "ge", "gt", "hypot", "isfinite", "isinf",
-    "isnan", "le", "lerp", "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "lt", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "pow", "reciprocal", "relu",
-    "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh", "trunc",
-    "where",
+    "abs", "acos", "add", "asin", "atan", "atan2", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
+    "ceil", "clamp", "cos", "cosh", "div", "eq", "erf", "exp", "expm1", "floor", "floor_divide", "fmod", "frac",
+    "ge", "gt", "hypot", "isfinite", "isinf", "isnan", "le", "lerp", "log", "log1p", "log2", "log10", "logaddexp",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "maximum", "minimum", "mul", "nan_to_num",
+    "ne", "neg", "pow", "reciprocal", "relu", "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh",
+    "sqrt", "square", "sub", "tan", "tanh", "trunc", "where",
 ]  # fmt: skip
 
 # --- how an op is made ------------------------------------------------------------------------------------------------
@@ -36,15 +36,11 @@ def _unary(name: str, forward: Any, pullback: Any, doc: str, take: Callable[[str
     return _named(name, op, doc, primitive)
 
 
-def _binary(
-    name: str, forward: Any, *pullbacks: Any, doc: str, take: Callable[..., Any] = operands, not_offered: str = "out"
-) -> Any:
-    """The public op of two inputs, which ``take`` checks and promotes; ``not_offered`` are PyTorch's options."""
+def _binary(name: str, forward: Any, *pullbacks: Any, doc: str, take: Callable[..., Any] = operands) -> Any:
+    """The public op of two inputs, which ``take`` checks and promotes."""
     primitive = Primitive(name, forward, *pullbacks, broadcasts=True)
 
-    def op(input: Any, other: Any, **options: Any) -> Any:
-        if options:
-            refuse(name, options, not_offered)
+    def op(input: Any, other: Any) -> Any:
         return primitive(*take(name, input, other))
 
     return _named(name, op, doc, primitive)
@@ -87,6 +83,13 @@ def _both_floating(op: str, a: Any, b: Any) -> Any:
     return (must_float(op, x, NotImplementedError) for x in _tensors(op, a, b))
 
 
+def _bits(op: str, a: Any, b: Any) -> Any:
+    a, b = operands(op, a, b)
+    if result_type(a, b).kind == "f":
+        raise NotImplementedError(f"{op}(): needs integers or bools, got {result_type(a, b)}")
+    return a, b
+
+
 def _number_or_bool(op: str, x: Any) -> Any:
     x = tensor(op, x)
     return cast(x, "int64") if x.dtype.kind == "b" else x
@@ -96,11 +99,11 @@ def _number_or_bool(op: str, x: Any) -> Any:
 
 add = _binary(
     "add", operator.add, lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: g,
-    doc="``input + other``, broadcast and promoted.", not_offered="alpha out",
+    doc="``input + other``, broadcast and promoted.",
 )  # fmt: skip
 sub = _binary(
     "sub", operator.sub, lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: -g,
-    doc="``input - other``, broadcast and promoted. RuntimeError for bools.", take=_numbers, not_offered="alpha out",
+    doc="``input - other``, broadcast and promoted. RuntimeError for bools.", take=_numbers,
 )  # fmt: skip
 mul = _binary(
     "mul", operator.mul, lambda g, _y, _a, b: g * b, lambda g, _y, a, _b: g * a,
@@ -139,14 +142,12 @@ _ROUNDED = {
 }
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None, **options: Any) -> Any:
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """``input / other``, broadcast; of integers in float32.
 
     With ``rounding_mode`` "trunc" (towards 0) or "floor" an integer of the operands' dtype, whose slopes are 0.
     RuntimeError where an integer is then divided by 0; for bools NotImplementedError.
     """
-    if options:
-        refuse("div", options, "out")
     if rounding_mode is None:
         return _div(*_quotient("div", input, other))
     if rounding_mode not in _ROUNDED:
@@ -190,9 +191,10 @@ def _power(a: Any, b: Any) -> Any:
     # Half powers are roots, as in PyTorch: NaN at -inf, and -inf at -0.0 for the power -1/2.
     if isinstance(b, float) and b in (0.5, -0.5):
         return np.sqrt(a) if b > 0 else 1 / np.sqrt(a)
-    if isinstance(b, Number) or a.dtype.kind != "f":
+    if (isinstance(b, Number) and np.abs(b) <= 2**24) or a.dtype.kind != "f":
         return a**b
-    return np.float_power(a, b).astype(a.dtype)  # np.power takes a single 0.5 for a root; with a tensor it is a power
+    # np.power takes a single 0.5 for a root, but with a tensor it is a power, and rounds a large number.
+    return np.float_power(a, b).astype(a.dtype)
 
 
 _pow = Primitive("pow", _power, _slope_in_base, _slope_in_exponent, broadcasts=True)
@@ -277,18 +279,15 @@ logaddexp = _binary(
 # --- kinks ------------------------------------------------------------------------------------------------------------
 
 _HALVES = "The {} of two elements, NaN where either is; where they are equal each has half the slope."
-maximum = _binary(
-    "maximum", np.maximum,
-    lambda g, _y, a, b: where(a == b, g / 2, where(a < b, 0, g)),
-    lambda g, _y, a, b: where(a == b, g / 2, where(b < a, 0, g)),
-    doc=_HALVES.format("larger"), take=_tensors,
-)  # fmt: skip
-minimum = _binary(
-    "minimum", np.minimum,
-    lambda g, _y, a, b: where(a == b, g / 2, where(a > b, 0, g)),
-    lambda g, _y, a, b: where(a == b, g / 2, where(b > a, 0, g)),
-    doc=_HALVES.format("smaller"), take=_tensors,
-)  # fmt: skip
+
+
+def _where_not(beaten: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return lambda g, _y, a, b: where(a == b, g / 2, where(beaten(a, b), 0, g))
+
+
+_LESS, _MORE = _where_not(operator.lt), _where_not(operator.gt)
+maximum = _binary("maximum", np.maximum, _LESS, _MORE, doc=_HALVES.format("larger"), take=_tensors)
+minimum = _binary("minimum", np.minimum, _MORE, _LESS, doc=_HALVES.format("smaller"), take=_tensors)
 
 
 def _signs(x: Any) -> Any:
@@ -345,7 +344,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     """``input + weight * (end - input)``: three tensors that broadcast, or a number as ``weight``."""
     a, *others = (must_float("lerp", x) for x in (input, end, *([] if isinstance(weight, Number) else [weight])))
     one_dtype("lerp", a, *others)
-    return _lerp(a, others[0], weight)
+    return _lerp(a, others[0], factor("lerp", "weight", weight, a.dtype) if isinstance(weight, Number) else weight)
 
 
 _clamp = Primitive(
@@ -368,13 +367,12 @@ def _within(x: Any, low: Any, high: Any) -> Any:
     return x >= low if high is None else (x >= low) & (x <= high)
 
 
-def clamp(input: Any, min: Any = None, max: Any = None, **options: Any) -> Any:
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     """``input`` held between ``min`` and ``max``, two numbers or two tensors that broadcast with it; one may be None.
 
     ``max`` wins where it is below ``min``. The slope is 1 at the bounds themselves and 0 outside, where a bound that is
     a tensor has it. RuntimeError without either bound, TypeError for a number beside a tensor.
     """
-    refuse("clamp", options, "out")
     x = tensor("clamp", input)
     bounds = [bound for bound in (min, max) if bound is not None]
     if not bounds:
@@ -387,7 +385,9 @@ def clamp(input: Any, min: Any = None, max: Any = None, **options: Any) -> Any:
             told = " beside a number" if any(tensors) else ""
             raise TypeError(f"clamp(): a bound must be a number, got {type(bound).__name__}{told}")
         x, _ = operands("clamp", x, bound)
-    return _clamp(x, low=min, high=max)
+    refuse_bool("clamp", x, error=NotImplementedError)
+    low, high = (b if b is None else factor("clamp", "a bound", b, x.dtype) for b in (min, max))
+    return _clamp(x, low=low, high=high)
 
 
 def _between_tensors(x: Any, low: Any, high: Any) -> Any:
@@ -416,7 +416,7 @@ def where(condition: Any, input: Any, other: Any) -> Any:
     if condition.dtype != bool:
         raise RuntimeError(f"where(): condition must have dtype bool, got {condition.dtype}")
     if type(input) in Number and type(other) in Number:  # Python's: a rule may have NumPy's
-        input = wrap(np.asarray(input, result_type(input, other)))
+        input = wrap(factor("where", "value", input, result_type(input, other)))
     a, b = operands("where", input, other)
     a, b = (factor("where", "value", x, y.dtype) if isinstance(x, Number) else x for x, y in ((a, b), (b, a)))
     broadcast_shape("where", condition.shape, np.shape(a), np.shape(b))
@@ -433,10 +433,7 @@ def _constant(name: str, function: Any, doc: str, take: Callable[..., Any] = ope
         a, b = take(name, input, other)
         x, y = value_of(a), value_of(b)
         broadcast_shape(name, np.shape(x), np.shape(y))
-        try:
-            result = np.asarray(function(x, y))
-        except TypeError:
-            raise NotImplementedError(f"{name}(): needs integers or bools, got {a.dtype}") from None
+        result = np.asarray(function(x, y))
         return wrap(result) if isinstance(a, Node) or isinstance(b, Node) else result
 
     return _named(name, op, doc)
@@ -448,15 +445,16 @@ lt = _constant("lt", np.less, "A bool tensor: where the first is smaller.")
 le = _constant("le", np.less_equal, "A bool tensor: where the first is not larger.")
 gt = _constant("gt", np.greater, "A bool tensor: where the first is larger.")
 ge = _constant("ge", np.greater_equal, "A bool tensor: where the first is not smaller.")
-bitwise_and = _constant("bitwise_and", np.bitwise_and, "Logical and of bools, bitwise and of integers.")
-bitwise_or = _constant("bitwise_or", np.bitwise_or, "Logical or of bools, bitwise or of integers.")
+bitwise_and = _constant("bitwise_and", np.bitwise_and, "Logical and of bools, bitwise and of integers.", _bits)
+bitwise_or = _constant("bitwise_or", np.bitwise_or, "Logical or of bools, bitwise or of integers.", _bits)
+bitwise_xor = _constant("bitwise_xor", np.bitwise_xor, "Exclusive or, logical of bools, bitwise of integers.", _bits)
 
 
-def _mask(name: str, function: Any, doc: str) -> Any:
-    """The public op of one input whose result is a mask."""
+def _mask(name: str, function: Any, doc: str, take: Callable[[str, Any], Any] = tensor) -> Any:
+    """The public op of one input whose result is constant."""
 
     def op(input: Any) -> Any:
-        x = tensor(name, input)
+        x = take(name, input)
         return like(x, np.asarray(function(value_of(x))))
 
     return _named(name, op, doc)
@@ -465,6 +463,9 @@ def _mask(name: str, function: Any, doc: str) -> Any:
 isnan = _mask("isnan", lambda x: np.not_equal(x, x), "A bool tensor: where an element is NaN.")
 isinf = _mask("isinf", np.isinf, "A bool tensor: where an element is infinite.")
 isfinite: Any = _mask("isfinite", np.isfinite, "A bool tensor: where an element is a number.")
+bitwise_not = _mask(
+    "bitwise_not", np.invert, "Not, logical of bools, bitwise of integers.", lambda op, x: _bits(op, x, x)[0]
+)
 logical_not = _mask("logical_not", np.logical_not, "A bool tensor: where an element is 0.")
 logical_and = _constant("logical_and", np.logical_and, "A bool tensor: where both elements are not 0.", _tensors)
 logical_or = _constant("logical_or", np.logical_or, "A bool tensor: where one element or both are not 0.", _tensors)

@@ -41,7 +41,7 @@ def _exponential(x: np.ndarray, alpha: float, scale: float) -> Any:
 
 
 def _exponential_back(g: Any, _y: Any, x: Any, *, alpha: float, scale: float) -> Any:
-    return g * where(x > 0, scale, exp(where(x > 0, 0, x)) * (alpha * scale))  # no exp of what may overflow
+    return g * where(x > 0, scale, exp(where(x >= 0, 0, x)) * (alpha * scale))  # flat at 0, as in PyTorch
 
 
 elu = Primitive("elu", _exponential, _exponential_back)

@@ -10,7 +10,7 @@ import numpy as np
 from ..autograd import Node, Primitive, Scatter, broadcast_shape, expand, value_of
 from ..dtypes import Number
 from .elementwise import where
-from .operands import axis, cast, factor, in_range, integer, integers, one_dtype, refuse, tensor
+from .operands import axis, cast, factor, in_range, integer, integers, one_dtype, tensor
 from .shape import clone, reshape
 
 __all__ = [
@@ -116,15 +116,12 @@ def _part(op: str, part: Any) -> Any:
             raise IndexError(f"{op}(): an index array must hold integers or bools, got {part.dtype}")
         return part.copy()
     if isinstance(part, slice):  # its bounds may be tensors, which may be written to
-        return slice(
-            *(x if x is None else integer(op, "a slice's bound", x) for x in (part.start, part.stop, part.step))
-        )
+        bounds = part.start, part.stop, part.step
+        return slice(*(x if x is None else integer(op, "a slice's bound", x) for x in bounds))
     if part is None or part is Ellipsis or isinstance(part, (int, np.integer, np.bool_)):
         return part
-    raise IndexError(
-        f"{op}(): an index is an integer, a slice, ..., None, or an array of integers or bools; "
-        f"got {type(part).__name__}"
-    )
+    got = type(part).__name__
+    raise IndexError(f"{op}(): an index is an integer, a slice, ..., None, or integers or bools in an array; got {got}")
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -165,8 +162,8 @@ def place(op: str, x: Any, index: Any, value: Any) -> tuple[Index, Any, tuple[in
     """``index`` and ``value`` checked and made fit for writing into ``x``, and the shape of the place."""
     parts = _parts(op, index)
     shape = _picked_shape(op, x, parts)
-    if isinstance(value, (Number, np.generic)):
-        value = np.asarray(value, dtype=x.dtype)
+    if isinstance(value, (*Number, np.generic)):
+        value = factor(op, "value", value if isinstance(value, Number) else value.item(), x.dtype)
     value = cast(tensor(op, value), x.dtype)
     surplus = max(0, value.ndim - len(shape))
     fits = value.shape[:surplus] == (1,) * surplus
@@ -220,32 +217,30 @@ def _checked(op: str, input: Any, dim: int, index: Any, src: Any = None) -> tupl
         raise RuntimeError(f"{op}(): index must have as many dimensions as the input, of shape {x.shape}, and src")
     for d, n in enumerate(numbers.shape):
         if (d != lane and n > x.shape[d]) or (src is not None and n > _row(src).shape[d]):
-            raise RuntimeError(
-                f"{op}(): index of shape {numbers.shape} is longer in dim {d} than the input's {x.shape}, or src"
-            )
+            raise RuntimeError(f"{op}(): index of shape {numbers.shape} is longer in dim {d} than {x.shape}, or src")
     x = _row(x)
     in_range(op, numbers, x.shape[lane], RuntimeError)
     return x, _in_step(numbers, lane)
 
 
-def gather(input: Any, dim: int, index: Any, **options: Any) -> Any:
+def gather(input: Any, dim: int, index: Any) -> Any:
     """The elements of ``input`` at ``index`` along ``dim``, and on each other axis where they stand in ``index``.
 
     ``index`` has as many dimensions as ``input``, is int64 or int32, and no longer along the other axes; its shape is
     the result's. RuntimeError otherwise, and for an index that is out of range or negative.
     """
-    refuse("gather", {k: v or None for k, v in options.items()}, "sparse_grad out")
     x, places = _checked("gather", input, dim, index)
     y = _pick(x, index=places)
     return y if index.ndim else clone(y)  # no view
 
 
-def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, **options: Any) -> Any:
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Any:
     """A copy of ``input`` with ``src``, of its dtype, or a number, written where ``gather`` would pick.
 
     As much of ``src`` is used as ``index`` has; of repeated places the last write stays, and has the gradient.
     """
-    refuse("scatter", options, "reduce out")
+    if src is not None and value is not None:
+        raise TypeError("scatter(): takes src or value, not both")
     src = value if src is None else src
     if isinstance(src, Number):
         x, places = _checked("scatter", input, dim, index)
@@ -294,9 +289,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     if x.ndim:
         return y
     if y.size != 1:
-        raise RuntimeError(
-            f"index_select(): of a 0-d input there is one element to select, got index of shape {y.shape}"
-        )
+        raise RuntimeError(f"index_select(): a 0-d input has one element to select, got index of shape {y.shape}")
     return clone(reshape(y, ()))
 
 
@@ -349,9 +342,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
         in_range("take_along_dim", numbers, x.size, RuntimeError)  # PyTorch knows no negative ones here
         x, numbers, dim = reshape(x, -1), numbers.reshape(-1), 0
     if x.ndim != numbers.ndim:
-        raise RuntimeError(
-            f"take_along_dim(): indices must have as many dimensions as the input, {x.ndim}, got {numbers.ndim}"
-        )
+        raise RuntimeError(f"take_along_dim(): indices must have the input's {x.ndim} dimensions, got {numbers.ndim}")
     lane, shape = axis("take_along_dim", dim, x.ndim), x.shape
     x, numbers = _row(x), _row(numbers)
     length = x.shape[lane]
@@ -365,10 +356,10 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
 
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """``value``, a number or a 0-d tensor, where ``mask`` holds; ``input`` elsewhere. They broadcast."""
-    if np.ndim(value_of(value)):
+    if not isinstance(value, Number) and tensor("masked_fill", value).ndim:
         raise RuntimeError(f"masked_fill(): value must be a number or 0-d, got shape {value.shape}")
     x = tensor("masked_fill", input)
-    number = factor("masked_fill", "value", value._data.item() if isinstance(value, Node) else value, x.dtype)
+    number = factor("masked_fill", "value", value if isinstance(value, Number) else value_of(value).item(), x.dtype)
     value = cast(value, x.dtype) if isinstance(value, Node) else number
     return where(mask, value, x)
 

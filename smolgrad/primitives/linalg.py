@@ -9,7 +9,7 @@ import numpy as np
 from ..autograd import Primitive, broadcast_shape
 from .elementwise import mul, where
 from .indexing import _pick
-from .operands import axis, factor, one_dtype, refuse, refuse_bool, tensor
+from .operands import axis, factor, one_dtype, refuse_bool, tensor
 from .reduction import sum
 from .shape import clone, mT, permute, reshape, squeeze, unsqueeze
 
@@ -93,12 +93,11 @@ def outer(input: Any, vec2: Any) -> Any:
     return mul(unsqueeze(xs[0], 1), xs[1])
 
 
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1, **options: Any) -> Any:
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """``beta`` · ``input`` + ``alpha`` · (``mat1`` @ ``mat2``), where ``input`` broadcasts to the product.
 
     What is multiplied by 0 does not count, NaN or not. RuntimeError as ``mm``.
     """
-    refuse("addmm", options, "out")
     x, product = tensor("addmm", input), _of_rank("addmm", mat1, mat2, 2, 2)
     one_dtype("addmm", x, product)
     if broadcast_shape("addmm", x.shape, product.shape) != product.shape:

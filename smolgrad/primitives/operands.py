@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -152,10 +155,55 @@ def sizes(op: str, given: Sequence[Any]) -> tuple[int, ...]:
     return tuple(integer(op, "a size", n) for n in given)
 
 
+# --- options ----------------------------------------------------------------------------------------------------------
+
+# Those of PyTorch's that no op has here, unless it names them itself.
+_NOT_OFFERED = (
+    "_stacklevel alpha axis device dtype enable_gqa generator implicit inplace keepdims layout max_norm memory_format "
+    "norm_type out out_dtype pin_memory reduce return_indices scale_grad_by_freq size_average sparse sparse_grad "
+    "unbiased"
+)
+_BY_DEFAULT = ("reduce", "size_average", "unbiased")  # those that are on where nothing is said
+
+
 def refuse(op: str, options: dict[str, Any], not_offered: str) -> None:
-    """NotImplementedError for options of PyTorch's that are not offered, TypeError for what is no option at all."""
+    """NotImplementedError for options that are not offered and ask for something, TypeError for what is none at all."""
     for name, value in options.items():
         if name not in not_offered.split():
             raise TypeError(f"{op}(): got an unexpected argument {name!r}")
-        if value is not None:
+        if value is not None and (value is not False or name in _BY_DEFAULT):
             raise NotImplementedError(f"{op}(): the option {name} of PyTorch's is not offered here")
+
+
+def publish(names: dict[str, Any], home: str) -> None:
+    """Let what is defined in ``home`` of all that a module exports, whose ``names`` these are, be ``public`` ops."""
+    for name in names["__all__"]:
+        if inspect.isfunction(names.get(name)) and names[name].__module__.startswith(home):
+            names[name] = public(names[name])
+
+
+@functools.cache
+def public(op: Callable[..., Any]) -> Callable[..., Any]:
+    """``op``, which refuses by name what is not offered, takes ``*size`` as ``size=`` too, and bools as switches."""
+    name, parameters = op.__name__, inspect.signature(op).parameters
+    many = [p.name for p in parameters.values() if p.kind is p.VAR_POSITIONAL]
+    known = parameters.keys() - many
+    switches = [
+        (p.name, i if p.kind is p.POSITIONAL_OR_KEYWORD else sys.maxsize)
+        for i, p in enumerate(parameters.values())
+        if isinstance(p.default, bool)
+    ]
+
+    @functools.wraps(op)
+    def checked(*args: Any, **options: Any) -> Any:
+        if options and not options.keys() <= known:
+            args += tuple(options.pop(k) for k in many if k in options)
+            refuse(name, {k: v for k, v in options.items() if k not in known}, _NOT_OFFERED)
+            options = {k: v for k, v in options.items() if k in known}
+        for switch, place in switches:
+            given = args[place] if place < len(args) else options.get(switch, False)
+            if not isinstance(given, bool):
+                raise TypeError(f"{name}(): {switch} must be a bool, got {given!r}")
+        return op(*args, **options)
+
+    return checked

@@ -12,7 +12,7 @@ from ..autograd import Node, Primitive, expand, like, value_of
 from ..dtypes import Number
 from .elementwise import abs, div, exp, isnan, maximum, minimum, ne, sign, where, zero
 from .indexing import along
-from .operands import axes, axis, cast, floating, integer, must_float, refuse, refuse_bool, tensor
+from .operands import axes, axis, cast, floating, integer, must_float, refuse_bool, tensor
 from .shape import _diagonal, _pad, cat, clone, flip, reshape
 
 __all__ = [
@@ -60,7 +60,8 @@ def _variance(x: np.ndarray, dims: tuple[int, ...], keepdim: bool, correction: f
 
 
 def _degrees(x: Any, dims: tuple[int, ...], correction: float) -> float:
-    return builtins.max(0.0, _count(x.shape, dims) - correction)
+    count = _count(x.shape, dims)
+    return count and builtins.max(count - correction, 0.0)  # NaN where the correction is
 
 
 def _count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
@@ -98,9 +99,8 @@ _logsumexp = Primitive(
 )
 
 
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **options: Any) -> Any:
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum over ``dim``; of integers and bools in int64. ``dtype``: of the input before, and of the result."""
-    refuse("sum", options, "out")
     x = _in_dtype("sum", input, dtype)
     return _as_dtype(_sum(x, dims=axes("sum", dim, x.ndim), keepdim=keepdim), dtype)
 
@@ -113,16 +113,14 @@ def _as_dtype(x: Any, dtype: Any) -> Any:
     return x if dtype is None else cast(x, dtype)
 
 
-def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **options: Any) -> Any:
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """``sum`` with 0 in the place of each NaN."""
-    refuse("nansum", options, "out")
     x = _in_dtype("nansum", input, dtype)
     return sum(where(isnan(x), 0, x), axes("nansum", dim, x.ndim), keepdim, dtype=dtype)
 
 
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **options: Any) -> Any:
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The mean over ``dim``; NaN over nothing. RuntimeError for integers, unless a floating ``dtype`` is given."""
-    refuse("mean", options, "out")
     x = must_float("mean", _in_dtype("mean", input, dtype))
     dims = axes("mean", dim, x.ndim)
     return div(_sum(x, dims=dims, keepdim=keepdim), float(_count(x.shape, dims)))
@@ -137,12 +135,11 @@ def trace(input: Any) -> Any:
     return sum(_diagonal(x, offset=0, dim1=0, dim2=1))
 
 
-def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, **options: Any) -> Any:
+def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The product of all elements, or over one ``dim``; of integers and bools in int64. ``dtype`` as for ``sum``.
 
     The slope of an element is the product of the others, zeros among them or not.
     """
-    refuse("prod", options, "out")
     x = _in_dtype("prod", input, dtype)
     lane = None if dim is None else axis("prod", dim, x.ndim)
     kept = tuple(1 if lane in (i, None) else n for i, n in enumerate(x.shape)) if keepdim else None
@@ -157,35 +154,33 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:
     return sum(ne(x, 0), axes("count_nonzero", dim, x.ndim))
 
 
-def any(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
+def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether one element over ``dim`` is not 0: a bool tensor, of uint8 one of uint8."""
-    return _verdict("any", np.any, input, dim, keepdim, options)
+    return _verdict("any", np.any, input, dim, keepdim)
 
 
-def all(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
+def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether no element over ``dim`` is 0: a bool tensor, of uint8 one of uint8."""
-    return _verdict("all", np.all, input, dim, keepdim, options)
+    return _verdict("all", np.all, input, dim, keepdim)
 
 
-def _verdict(op: str, function: Any, input: Any, dim: Any, keepdim: bool, options: Any) -> Any:
-    refuse(op, options, "out")
+def _verdict(op: str, function: Any, input: Any, dim: Any, keepdim: bool) -> Any:
     x = tensor(op, input)
     found = np.asarray(function(value_of(x), axis=axes(op, dim, x.ndim), keepdims=keepdim))
     return like(x, found.astype(np.uint8) if x.dtype == np.uint8 else found)
 
 
-def amax(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
+def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest element over ``dim``, by default all; tied ones share the slope evenly. IndexError over nothing."""
-    return _reduced_to_extreme("amax", _amax, input, dim, keepdim, options)
+    return _reduced_to_extreme("amax", _amax, input, dim, keepdim)
 
 
-def amin(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
+def amin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest element over ``dim``, by default all; tied ones share the slope evenly. IndexError over nothing."""
-    return _reduced_to_extreme("amin", _amin, input, dim, keepdim, options)
+    return _reduced_to_extreme("amin", _amin, input, dim, keepdim)
 
 
-def _reduced_to_extreme(op: str, primitive: Primitive, input: Any, dim: Any, keepdim: bool, options: Any) -> Any:
-    refuse(op, options, "out")
+def _reduced_to_extreme(op: str, primitive: Primitive, input: Any, dim: Any, keepdim: bool) -> Any:
     x = tensor(op, input)
     dims = axes(op, dim, x.ndim)
     if dim is None:
@@ -205,30 +200,32 @@ def _refuse_empty(op: str, shape: tuple[int, ...], dims: tuple[int, ...]) -> Non
             raise IndexError(f"{op}(): dim {i} of shape {shape} has size 0; it needs at least one element to pick from")
 
 
-def max(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
+def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The largest element of all; or over one ``dim``, with indices; or of two tensors, as ``maximum``.
 
     Over a ``dim`` the slope goes to the element at the index returned, the first of those tied.
     """
-    return _extreme_of("max", (amax, maximum, np.argmax), input, dim, keepdim, options)
+    return _extreme_of("max", (amax, maximum, np.argmax), input, dim, keepdim, other)
 
 
-def min(input: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
+def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The smallest element of all; or over one ``dim``, with indices; or of two tensors, as ``minimum``.
 
     Over a ``dim`` the slope goes to the element at the index returned, the first of those tied.
     """
-    return _extreme_of("min", (amin, minimum, np.argmin), input, dim, keepdim, options)
+    return _extreme_of("min", (amin, minimum, np.argmin), input, dim, keepdim, other)
 
 
-def _extreme_of(op: str, forms: tuple[Any, ...], input: Any, dim: Any, keepdim: bool, options: Any) -> Any:
-    refuse(op, options, "out")
+def _extreme_of(op: str, forms: tuple[Any, ...], input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
     x, (of_all, of_two, place) = tensor(op, input), forms
+    pair = dim if isinstance(dim, (Node, np.ndarray)) else other
+    if pair is not None:
+        if keepdim or not (dim is None or other is None):
+            raise TypeError(f"{op}(): of two tensors it takes neither dim nor keepdim")
+        return of_two(x, pair)
     if dim is None:
         _refuse_nothing(op, x)
         return of_all(x, keepdim=keepdim)
-    if isinstance(dim, (Node, np.ndarray)):
-        return of_two(x, dim)
     lane = axis(op, dim, x.ndim)
     _refuse_empty(op, x.shape, (lane,) if x.ndim else ())
     return _picked(x, _places(place, x, lane, True), lane, keepdim)
@@ -277,20 +274,18 @@ def _order(x: np.ndarray, lane: int, descending: bool) -> np.ndarray:
     return np.argsort(x, axis=lane, kind="stable")
 
 
-def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool | None = None, **options: Any) -> picked:
+def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> picked:
     """The elements in order along ``dim``, and where they stood; NaN counts as the largest. Always ``stable``."""
-    refuse("sort", options, "out")
     x = tensor("sort", input)
     lane = axis("sort", dim, x.ndim)
     return _picked(x, _order(value_of(x), lane, descending), lane)
 
 
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, **options: Any) -> picked:
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> picked:
     """The ``k`` largest elements along ``dim``, or smallest, in order even if not ``sorted``, and where they stand.
 
     Of equal ones the first. RuntimeError where there are not as many.
     """
-    refuse("topk", options, "out")
     x, count = tensor("topk", input), integer("topk", "k", k)
     refuse_bool("topk", x)
     lane = axis("topk", dim, x.ndim)
@@ -301,13 +296,12 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     return _picked(x, order[(slice(None),) * lane + (slice(count),)] if x.ndim else order, lane)
 
 
-def median(input: Any, dim: int | None = None, keepdim: bool = False, **options: Any) -> Any:
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The median of all, of an even number the lower one; or over one ``dim``, with indices. NaN where one is.
 
     Elements that equal the median of all share its slope evenly; over a ``dim`` it goes to the element at the index
     returned: of those tied the one that a stable ``sort`` puts in the middle.
     """
-    refuse("median", options, "out")
     x = tensor("median", input)
     refuse_bool("median", x, error=NotImplementedError)
     if dim is None:
@@ -404,21 +398,20 @@ _cumprod: Primitive = Primitive(
 )
 
 
-def cumsum(input: Any, dim: int, *, dtype: Any = None, **options: Any) -> Any:
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """The sums of all up to each element along ``dim``; of integers and bools in int64. ``dtype`` as for ``sum``."""
-    return _run("cumsum", _cumsum, input, dim, dtype, options)
+    return _run("cumsum", _cumsum, input, dim, dtype)
 
 
-def cumprod(input: Any, dim: int, *, dtype: Any = None, **options: Any) -> Any:
+def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """The products of all up to each element along ``dim``; of integers and bools in int64. ``dtype`` as for ``sum``.
 
     Slopes are right at zeros. They take a step of Python for each place of the lane.
     """
-    return _run("cumprod", _cumprod, input, dim, dtype, options)
+    return _run("cumprod", _cumprod, input, dim, dtype)
 
 
-def _run(op: str, primitive: Primitive, input: Any, dim: int, dtype: Any, options: Any) -> Any:
-    refuse(op, options, "out")
+def _run(op: str, primitive: Primitive, input: Any, dim: int, dtype: Any) -> Any:
     x = _in_dtype(op, input, dtype)
     if dtype is not None:
         refuse_bool(op, x, error=NotImplementedError)
@@ -427,12 +420,11 @@ def _run(op: str, primitive: Primitive, input: Any, dim: int, dtype: Any, option
     return _as_dtype(y, dtype)
 
 
-def cummax(input: Any, dim: int, **options: Any) -> picked:
+def cummax(input: Any, dim: int) -> picked:
     """The largest up to each element along ``dim``, and where it stands: of equal ones the last. NaN from the first on.
 
     The slope goes to the element at the index returned.
     """
-    refuse("cummax", options, "out")
     x = tensor("cummax", input)
     lane, values = axis("cummax", dim, x.ndim), value_of(x)
     if not x.ndim:
@@ -445,21 +437,19 @@ def cummax(input: Any, dim: int, **options: Any) -> picked:
 # --- spread and length ------------------------------------------------------------------------------------------------
 
 
-def var(input: Any, dim: Any = None, *, correction: float = 1, keepdim: bool = False, **options: Any) -> Any:
+def var(input: Any, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> Any:
     """The variance over ``dim``: squared deviations over count minus ``correction``. RuntimeError for integers."""
-    return _spread_of("var", _var, input, dim, correction, keepdim, options)
+    return _spread_of("var", _var, input, dim, correction, keepdim)
 
 
-def std(input: Any, dim: Any = None, *, correction: float = 1, keepdim: bool = False, **options: Any) -> Any:
+def std(input: Any, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> Any:
     """The square root of ``var``; its slope is 0 where nothing is spread. RuntimeError for integers."""
-    return _spread_of("std", _std, input, dim, correction, keepdim, options)
+    return _spread_of("std", _std, input, dim, correction, keepdim)
 
 
-def _spread_of(
-    op: str, primitive: Primitive, input: Any, dim: Any, correction: float, keepdim: bool, options: Any
-) -> Any:
-    refuse(op, options, "unbiased out")
+def _spread_of(op: str, primitive: Primitive, input: Any, dim: Any, correction: float, keepdim: bool) -> Any:
     x = must_float(op, input)
+    correction = 1 if correction is None else correction
     if not isinstance(correction, Number):
         integer(op, "correction", correction)
     return primitive(x, dims=axes(op, dim, x.ndim), keepdim=keepdim, correction=correction)
@@ -489,16 +479,15 @@ def _slope_of_length(g: Any, y: Any, x: Any, *, p: float, dims: tuple[int, ...],
 _norm = Primitive("norm", _length, _slope_of_length)
 
 
-def norm(
-    input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **options: Any
-) -> Any:
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum of ``|x| ** p`` over ``dim``, to the power 1/p; ``"fro"`` is 2.
 
     The number of elements that are not 0 for p = 0, the largest or smallest ``|x|`` for p = inf or -inf: tied ones
     share the slope evenly. At the zero vector it is 0. RuntimeError for integers, and over nothing for p < 0 or inf.
     """
-    refuse("norm", options, "out")
     x = must_float("norm", _in_dtype("norm", must_float("norm", input), dtype))
+    if x.dtype.itemsize < input.dtype.itemsize:
+        raise RuntimeError(f"norm(): dtype {x.dtype} is narrower than the input's, {input.dtype}")
     if p == "nuc":
         raise NotImplementedError("norm(): the nuclear norm of PyTorch's is not offered here")
     dims = axes("norm", dim, x.ndim)
@@ -516,8 +505,7 @@ def norm(
     return _norm(x, p=p, dims=dims, keepdim=keepdim)
 
 
-def logsumexp(input: Any, dim: Any, keepdim: bool = False, **options: Any) -> Any:
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """log of the sum of exp over ``dim``, by shifting each lane by its largest: no element overflows."""
-    refuse("logsumexp", options, "out")
     x = floating("logsumexp", input)
     return _logsumexp(x, dims=axes("logsumexp", dim, x.ndim), keepdim=keepdim)

@@ -13,7 +13,7 @@ from ..autograd import Node, Primitive, unbroadcast, value_of
 from ..autograd import expand as _expand
 from ..dtypes import result_type
 from .elementwise import where
-from .operands import axes, axis, cast, integer, refuse, sizes, tensor
+from .operands import axes, axis, cast, integer, sizes, tensor
 from .operands import sizes as as_sizes
 
 __all__ = [
@@ -34,9 +34,7 @@ def _piece(g: Any, _y: Any, *_inputs: Any, lane: int, bounds: tuple[int, ...], p
 
 
 _cat = Primitive("cat", lambda *xs, lane, bounds: np.concatenate(xs, axis=lane), _piece, variadic=True)
-_flip: Primitive = Primitive(
-    "flip", lambda x, dims: np.flip(x, dims).copy(), lambda g, _y, _x, *, dims: _flip(g, dims=dims)
-)
+_flip: Any = Primitive("flip", lambda x, dims: np.flip(x, dims).copy(), lambda g, _y, _x, *, dims: _flip(g, dims=dims))
 _roll: Primitive = Primitive(
     "roll",
     lambda x, shifts, dims: np.roll(x, shifts, dims),
@@ -55,24 +53,20 @@ _tile = Primitive("tile", lambda x, times: np.tile(x, times), _tile_back)
 
 
 def _diagonal_of(x: np.ndarray, offset: int, dim1: int, dim2: int) -> np.ndarray:
-    y = np.diagonal(x, offset, dim1, dim2)
+    y = np.diagonal(x, max(-x.shape[dim1], min(offset, x.shape[dim2])), dim1, dim2)
     y.flags.writeable = x.flags.writeable  # a view like any other
     return y
 
 
-def _with_diagonal(x: np.ndarray, shape: tuple[int, ...], **where_: int) -> np.ndarray:
+def _with_diagonal(x: np.ndarray, shape: tuple[int, ...], **at: int) -> np.ndarray:
     y = np.zeros(shape, x.dtype)
-    _diagonal_of(y, **where_)[...] = x
+    _diagonal_of(y, **at)[...] = x
     return y
 
 
 # The two adjoints of each other.
-_diagonal: Primitive = Primitive(
-    "diagonal", _diagonal_of, lambda g, _y, _x, **where_: _diag_embed(g, shape=_x.shape, **where_)
-)
-_diag_embed: Primitive = Primitive(
-    "diag_embed", _with_diagonal, lambda g, _y, _x, *, shape, **where_: _diagonal(g, **where_)
-)
+_diagonal: Any = Primitive("diagonal", _diagonal_of, lambda g, _y, _x, **at: _diag_embed(g, shape=_x.shape, **at))
+_diag_embed: Any = Primitive("diag_embed", _with_diagonal, lambda g, _y, _x, *, shape, **at: _diagonal(g, **at))
 
 Widths = tuple[tuple[int, int], ...]
 
@@ -116,12 +110,12 @@ def _determined(op: str, wanted: tuple[int, ...], size: int, what: str) -> tuple
     return wanted
 
 
-def view(input: Any, *shape: Any) -> Any:
+def view(input: Any, *size: Any) -> Any:
     """``reshape`` that never copies. RuntimeError where the memory of ``input`` cannot be read in that shape."""
     x = tensor("view", input)
-    if shape and isinstance(shape[0], np.dtype):
+    if size and isinstance(size[0], np.dtype):
         raise NotImplementedError("view(): reading the memory in another dtype is not offered here; to() casts")
-    y = reshape(x, *shape)
+    y = reshape(x, *size)
     before, after = map(value_of, (x, y))
     if x.size and not np.may_share_memory(before, after):
         raise RuntimeError(
@@ -223,10 +217,10 @@ def mT(input: Any) -> Any:
     return transpose(input, -2, -1)
 
 
-def expand(input: Any, *sizes_: Any) -> Any:
+def expand(input: Any, *size: Any) -> Any:
     """``input`` repeated along its axes of size 1, and along new leading ones, without a copy; -1 keeps a size."""
     x = tensor("expand", input)
-    wanted = sizes("expand", sizes_)
+    wanted = sizes("expand", size)
     lead = len(wanted) - x.ndim
     shape = tuple(x.shape[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(wanted))
     fits = lead >= 0 and min(shape, default=0) >= 0
@@ -283,9 +277,8 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return reshape(x, x.shape[:start] + (math.prod(x.shape[start : end + 1]),) + x.shape[end + 1 :])
 
 
-def cat(tensors: Sequence[Any], dim: int = 0, **options: Any) -> Any:
+def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
     """``tensors``, promoted, one after the other along ``dim``; their other sizes are equal. RuntimeError otherwise."""
-    refuse("cat", options, "out")
     return _joined("cat", _tensors("cat", tensors), dim)
 
 
@@ -303,22 +296,19 @@ def _joined(op: str, xs: list[Any], dim: int) -> Any:
     return _cat(*xs, lane=lane, bounds=bounds)
 
 
-def hstack(tensors: Sequence[Any], **options: Any) -> Any:
+def hstack(tensors: Sequence[Any]) -> Any:
     """``cat`` along the second axis, of 0-d and 1-d tensors along the only one."""
-    refuse("hstack", options, "out")
     xs = _tensors("hstack", tensors, 1)
     return _joined("hstack", xs, min(xs[0].ndim - 1, 1))
 
 
-def vstack(tensors: Sequence[Any], **options: Any) -> Any:
+def vstack(tensors: Sequence[Any]) -> Any:
     """``cat`` along the first axis, where 0-d and 1-d tensors are rows."""
-    refuse("vstack", options, "out")
     return _joined("vstack", _tensors("vstack", tensors, 2), 0)
 
 
-def stack(tensors: Sequence[Any], dim: int = 0, **options: Any) -> Any:
+def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
     """``tensors`` of one shape, promoted, side by side along a new axis ``dim``. RuntimeError for unequal shapes."""
-    refuse("stack", options, "out")
     xs = _tensors("stack", tensors)
     at = axis("stack", dim, xs[0].ndim + 1)
     for i, x in enumerate(xs):
@@ -388,15 +378,13 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
 # --- diagonals --------------------------------------------------------------------------------------------------------
 
 
-def tril(input: Any, diagonal: int = 0, **options: Any) -> Any:
+def tril(input: Any, diagonal: int = 0) -> Any:
     """The last two axes as matrices, 0 above the ``diagonal``-th. RuntimeError below two dimensions."""
-    refuse("tril", options, "out")
     return _triangle("tril", input, lambda rows, columns, k: np.tri(rows, columns, k, bool), diagonal)
 
 
-def triu(input: Any, diagonal: int = 0, **options: Any) -> Any:
+def triu(input: Any, diagonal: int = 0) -> Any:
     """The last two axes as matrices, 0 below the ``diagonal``-th. RuntimeError below two dimensions."""
-    refuse("triu", options, "out")
     return _triangle("triu", input, lambda rows, columns, k: ~np.tri(rows, columns, k - 1, bool), diagonal)
 
 
@@ -415,9 +403,8 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     return _diagonal(x, offset=integer("diagonal", "offset", offset), dim1=rows, dim2=columns)
 
 
-def diag(input: Any, diagonal: int = 0, **options: Any) -> Any:
+def diag(input: Any, diagonal: int = 0) -> Any:
     """The ``diagonal``-th diagonal of a matrix, copied; of a vector the matrix that has it there, and 0 elsewhere."""
-    refuse("diag", options, "out")
     x, k = tensor("diag", input), integer("diag", "diagonal", diagonal)
     if x.ndim not in (1, 2):
         raise RuntimeError(f"diag(): needs one or two dimensions, got shape {x.shape}")

@@ -40,6 +40,12 @@ EQUIVALENTS = (
     Equivalent(UNBROADCAST, "bmm", "matmul", "both have as many matrices: nothing is stretched"),
     Equivalent(UNBROADCAST, "mm", "matmul", "both are matrices: nothing is stretched"),
     Equivalent(UNBROADCAST, "functional.leaky_relu", "mul", "an element and its slope: nothing is stretched"),
+    Equivalent(
+        ("zero", "negated", "doubled", "slightly_off", "magnitude_of_the_cotangent", "not_differentiable"),
+        "addmm",
+        "where",
+        "it stands for what is multiplied by 0, whose slope is 0",
+    ),
     Equivalent(UNBROADCAST, "functional.hardtanh", "where", "an element and its bound: nothing is stretched"),
     Equivalent(("swapped",), "Tensor.__pow__", "pow", "an exponent that is a number has no gradient to take the place"),
     *(

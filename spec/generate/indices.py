@@ -35,7 +35,7 @@ def slices(draw: Any, n: int) -> slice:
     way = draw(st.integers(0, 5))
     if way < 2:
         return slice(None, None, -1 if way else None)
-    if n > 1 and way == 2:
+    if n > 1 and way in (2, 3):
         return draw(_picking_one(n))
     bound = st.none() | st.integers(-n - 1, n + 1)
     return slice(draw(bound), draw(bound), draw(st.none() | st.sampled_from([1, 2, 3, -1, -2, -3])))

@@ -243,22 +243,25 @@ def _attention_by_formula(
     scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
-    if attn_mask is not None:
-        scores = scores.masked_fill(~attn_mask, -torch.inf)
-    return torch.softmax(scores, -1) @ value
+    if attn_mask is None:
+        return torch.softmax(scores, -1) @ value
+    scores = scores.masked_fill(~attn_mask, -torch.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
+    blind = (scores == -torch.inf).all(-1, keepdim=True)
+    return torch.softmax(scores.masked_fill(blind, 0), -1).masked_fill(blind, 0) @ value
 
 
 @st.composite
 def attentions(draw: Any) -> Call:
-    """Queries, keys and values with a batch, masked in one way or another; each query sees the first key."""
+    """Queries, keys and values with a batch, masked in one way or another; a query may see no key at all."""
     batch = draw(shapes.shapes(max_dims=2, max_side=2, min_side=0))
     length, keys, width, out = (draw(st.integers(1, 3)) for _ in range(4))
-    kind = draw(st.sampled_from(["none", "causal", "bools"]))
+    kind = draw(st.sampled_from(["none", "causal", "bools", "numbers"]))
     mask = None
-    if kind == "bools":
-        mask = np.array(draw(st.lists(st.booleans(), min_size=length * keys, max_size=length * keys)), bool)
+    if kind in ("bools", "numbers"):
+        elements = st.booleans() if kind == "bools" else st.sampled_from([0.0, 0.5, -np.inf])
+        mask = np.array(draw(st.lists(elements, min_size=length * keys, max_size=length * keys)))
+        mask = mask if kind == "bools" else mask.astype(np.float32)  # which PyTorch adds to both
         mask = mask.reshape(length, keys)
-        mask[:, 0] = True
     params = {"attn_mask": mask, "is_causal": kind == "causal", "scale": draw(st.sampled_from([None, 0.5]))}
     return Call(((*batch, length, width), (*batch, keys, width), (*batch, keys, out)), params)
 
@@ -374,7 +377,10 @@ SPECS = [
     OpSpec(
         "functional.smooth_l1_loss",
         compared(beta=BENDS),
-        errors=(*UNLIKE, ErrorInput(((2,), (2,)), {"beta": -1}, RuntimeError, r"must not be negative, got -1")),
+        errors=(
+            *UNLIKE,
+            ErrorInput(((2,), (2,)), {"beta": -1}, RuntimeError, r"must not be negative or infinite, got -1"),
+        ),
     ),
     OpSpec(
         "functional.huber_loss",

@@ -93,6 +93,16 @@ def _absolute(_op: Asked, x: Any, p: Any, **params: Any) -> Any:  # noqa: ARG001
     return torch.sum(x.abs(), **params)
 
 
+def _zero_vectors(x: Any, **params: Any) -> Any:
+    return torch.norm(x.detach(), **{**params, "p": torch.inf}) == 0
+
+
+def _length(op: Asked, x: Any, **params: Any) -> Any:
+    zero = _zero_vectors(x, **{**params, "keepdim": params.get("dim") is not None})
+    y = op(torch.where(zero, 1, x), **params)
+    return torch.where(zero.reshape(y.shape), 0, y)
+
+
 def _root(_op: Asked, x: Any, **params: Any) -> Any:
     variance = _variance(x, **params)
     return torch.where(variance == 0, 0 * variance, torch.where(variance == 0, 1, variance).sqrt())
@@ -299,6 +309,18 @@ DIFFERENCES = (
         lambda xs, params: params.get("p", 0) != 0 and xs[0].is_floating_point() and _is_of_one(xs[0], params),
         _absolute,
         "the norm of one number is its absolute value, and has its slope; PyTorch's, and that of none, may be 0 / 0",
+    ),
+    Difference(
+        ("norm",),
+        lambda xs, params: (
+            params.get("dim") != ()
+            and (params.get("p", "fro") == "fro" or (isinstance(params["p"], (int, float)) and params["p"] > 0))
+            and xs[0].is_floating_point()
+            and xs[0].numel() > 0
+            and bool(_zero_vectors(xs[0], **params).any())
+        ),
+        _length,
+        "at the zero vector the slope is a constant 0, and so is its derivative; PyTorch's is NaN",
     ),
     Difference(
         _REDUCTIONS, lambda xs, params: params.get("dim") == (), _over_nothing, "dim=() reduces nothing, as in NumPy"

@@ -12,9 +12,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+import smolgrad
 import spec.__main__ as command
 from spec.faults import campaign
 from spec.ops import BY_NAME, SPECS
@@ -83,8 +85,29 @@ def test_a_wrapped_program_is_the_same_program(op: str) -> None:
         assert ast.dump(ast.parse(wrapped)) == ast.dump(ast.parse(program))
         assert max(map(len, wrapped.splitlines())) <= 80  # a call without commas is longer than 60 alone
         assert catalogue.wrapped(program, 1000) == program
+    assert catalogue.wrapped("f(one, two, three, four)", 12) == "f(one, two,\n    three,\n    four)"
     outside_brackets = "first, second = 1, 2"
     assert catalogue.wrapped(outside_brackets, 10) == outside_brackets
+
+
+def test_generated_calls_are_neither_the_smallest_nor_the_largest() -> None:
+    def size(program: str) -> int:
+        names: dict[str, Any] = {"np": np, "smolgrad": smolgrad}
+        exec(program, names)
+        return int(names["x0"].size)
+
+    assert 2 <= size(catalogue.programs(BY_NAME["exp"], 1)[0]) <= 8
+
+
+def test_only_pytorch_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(name: str) -> Any:
+        raise ImportError(f"no {name}", name=name)
+
+    monkeypatch.setattr(catalogue.importlib, "import_module", lambda _file: without("torch"))
+    assert catalogue.properties() is catalogue.PROPERTIES
+    monkeypatch.setattr(catalogue.importlib, "import_module", lambda _file: without("scipy"))
+    with pytest.raises(ImportError, match="no scipy"):
+        catalogue.properties()
 
 
 def test_faults_are_planted_and_told_in_80_columns(say: Any) -> None:

@@ -34,7 +34,7 @@ from spec.ops import BY_NAME, SPECS, elementwise
 from spec.oracles import scalar
 from tests.meta.test_reach import look
 from tests.parity import test_numbers, test_promotion
-from tests.regressions import test_modules
+from tests.regressions import test_beside_pytorch, test_modules
 
 ENGINE = Smolgrad()
 TESTS = Path(__file__).parents[1]
@@ -55,7 +55,13 @@ NO_ENTRY = {
     **dict.fromkeys(("rand", "randint", "randn", "zeros", "zeros_like"), "makes a tensor"),
     **dict.fromkeys(("data", "grad", "is_leaf", "requires_grad", "shape", "dtype", "ndim", "size", "kind"), "a fact"),
     **dict.fromkeys(("backward", "detach", "item", "numpy", "requires_grad_"), "no op: about the graph or the array"),
-    **dict.fromkeys(("add_", "sub_", "mul_", "div_", "copy_", "zero_"), "in place: tests/regressions/test_in_place.py"),
+    **dict.fromkeys(
+        (f"{name}_" for name in ("add", "sub", "mul", "div", "floor_divide", "remainder", "pow", "copy", "zero")),
+        "in place: tests/regressions/test_in_place.py",
+    ),
+    **dict.fromkeys(
+        (f"bitwise_{name}_" for name in ("and", "or", "xor")), "in place: tests/regressions/test_beside_pytorch.py"
+    ),
     **dict.fromkeys(("to", "float", "double"), "a cast: tests/regressions/test_promotion.py"),
 }
 
@@ -90,12 +96,14 @@ def test_no_entry_comes_twice() -> None:
 # --- arguments --------------------------------------------------------------------------------------------------------
 
 # Arguments that the entries do not vary, and the tests that do: with a dtype results are not float64, what is dropped
-# is drawn, no output depends on a momentum, and the gradient of a row of padding is no derivative.
+# is drawn, no output depends on a momentum, the gradient of a row of padding is no derivative, and the larger of two
+# tensors is maximum's.
 WITH_DTYPE = [
     name for name in (*test_promotion.WITH_DTYPE, "functional.softmax", "functional.log_softmax") if name in BY_NAME
 ]
 NOT_VARIED = {
     **{(name, "dtype"): test_promotion.test_the_option_dtype_is_pytorchs for name in WITH_DTYPE},
+    **{(name, "other"): test_beside_pytorch.test_the_answer_is_pytorchs for name in ("max", "min")},
     ("norm", "dtype"): test_promotion.test_the_dtype_of_a_norm_is_pytorchs,
     ("functional.scaled_dot_product_attention", "dropout_p"): test_modules.test_attention_drops_weights,
     ("functional.batch_norm", "momentum"): test_modules.test_running_statistics_follow_the_batches_and_only_in_training,
@@ -151,6 +159,7 @@ def test_every_argument_is_varied(spec: OpSpec) -> None:
 CONCERNS = {
     "gradient_at_a_tie_is_right_along_it": [spec for spec in DIFFERENTIABLE if spec.kinked],
     "conventions_at_kinks_are_pytorchs": [spec for spec in DIFFERENTIABLE if spec.kinked],
+    "second_derivatives_at_kinks_are_pytorchs": [spec for spec in DIFFERENTIABLE if spec.kinked],
     "special_values_of_constants_are_pytorchs": [spec for spec in SPECS if spec.constant],
     "values_and_gradients_match_the_scalar_engine": [spec for spec in SPECS if spec.name in scalar.EXPRESSIONS],
     "values_match_pytorch": SPECS,

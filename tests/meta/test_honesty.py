@@ -268,7 +268,8 @@ def test_neither_unique_nor_apart_can_be_left_out(spec: OpSpec) -> None:
 
 def check_integer(spec: OpSpec) -> None:
     """Floats are refused."""
-    floats = _at(spec, _some_call(spec, lambda call: True), [np.ones(2)] * 2)
+    call = _some_call(spec, lambda call: True)
+    floats = _at(spec, call, [np.ones(2) for _ in call.shapes])
     try:
         floats.outputs()
     except NotImplementedError:

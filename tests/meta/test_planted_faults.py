@@ -19,7 +19,7 @@ import pytest
 from smolgrad import is_grad_enabled
 from spec.entry import OpSpec
 from spec.faults import campaign, equivalents, killing, seams
-from spec.faults.campaign import ENGINE, Outcome, Trial
+from spec.faults.campaign import ENGINE, GENERIC, Outcome, Trial
 from spec.faults.generic import FAULTS, Fault, applicable, planted
 from spec.faults.killing import primitives, randomness
 from spec.faults.named import BY_NAME as NAMED_BY_NAME
@@ -173,3 +173,30 @@ def test_a_shrunk_example_is_small() -> None:
     death = campaign.outcome(trial).death
     assert death
     assert death.elements == 2  # one number and its cotangent
+
+
+def _column(table: Any, title: str) -> list[str]:
+    (column,) = (column for column in table.columns if column.header == title)
+    return list(column.cells)
+
+
+def test_the_tables_count_examples_and_faults_by_tier() -> None:
+    def death(examples: int | None, elements: int | None = 3) -> Outcome:
+        return Outcome(killing.Death("x[log]", examples, 0.1, elements, "Counterexample"))
+
+    generic = {"kind": GENERIC, "tier": 0}
+    results = [
+        *(
+            (_trial_of(nullcontext, **generic), found)
+            for found in (death(2), death(8), death(None, None), Outcome(None))
+        ),
+        *((_trial_of(nullcontext, tier=4), found) for found in (death(3), death(5, 9))),
+        (_trial_of(nullcontext, tier=4, equivalent="it changes nothing"), Outcome(None)),
+    ]
+    (row,) = zip(*(_column(deaths.table_of_generic(results), title) for title in ("ops", "dead", "ex")), strict=True)
+    assert row == ("4", "3", "2")  # a death without examples counts as one
+    table = deaths.medians(results)
+    rows = zip(*(_column(table, title) for title in ("tier", "faults", "dead", "elements, median")), strict=True)
+    assert list(rows) == [("4", "2", "2", "6"), (GENERIC, "4", "3", "3")]
+    assert _column(table, "examples, median") == ["4 (wanted: at most 50)", "5"]
+    assert _column(deaths.table_of_generic([(_trial_of(nullcontext, **generic), Outcome(None))]), "ex") == [""]

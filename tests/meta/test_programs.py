@@ -21,7 +21,18 @@ from spec.faults.seams import Planted
 from spec.generate.programs import DETACH, OPS, WRITES, programs
 from spec.ops import BY_NAME
 from spec.oracles.differences import DIFFERENCES
-from spec.program import Backward, Call, Grad, Leaf, Program, Run, Write, allowed, in_single_precision
+from spec.program import (
+    Backward,
+    Call,
+    Grad,
+    Leaf,
+    Program,
+    Run,
+    Write,
+    _may_share_memory,
+    allowed,
+    in_single_precision,
+)
 from spec.report import ledger
 from spec.report.failure import Counterexample
 from spec.report.script import script
@@ -334,3 +345,11 @@ def test_a_script_runs_as_it_is_printed(program: Program) -> None:
         else:
             with pytest.raises(RuntimeError):
                 run(source)
+
+
+def test_memory_of_nothing_may_be_anybodys() -> None:
+    some, nothing = np.ones(2), np.ones(0)
+    assert _may_share_memory(some, some[1:])
+    assert not _may_share_memory(some, np.ones(2))
+    assert _may_share_memory(some, nothing)
+    assert _may_share_memory(nothing, some)

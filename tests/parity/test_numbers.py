@@ -86,6 +86,14 @@ def conventions_at_kinks_are_pytorchs(case: Case, data: st.DataObject) -> None:
     case.compare_gradients(case.gradients(), torch_case.gradients())
 
 
+@at_kinks.of(spec for spec in DIFFERENTIABLE if spec.kinked)
+def second_derivatives_at_kinks_are_pytorchs(case: Case, data: st.DataObject) -> None:
+    directions = [data.draw(values.cotangents(a.shape), label="direction") for a in case.arrays]
+    got = case.second_gradients(directions)
+    for i, want in enumerate(case.using(engine=TORCH).second_gradients(directions)):
+        case.compare(f"the second gradient of {case.named(i)} at a kink", got[i], want)
+
+
 @special.of(DIFFERENTIABLE)
 def special_values_are_pytorchs(case: Case, data: st.DataObject) -> None:
     # Signed zeros, infinities, NaN, subnormal and huge numbers: where there is NaN or infinity first, then the numbers.

@@ -113,3 +113,56 @@ def test_another_place_and_another_default_are_seen() -> None:
 
     ours, theirs = (dict(inspect.signature(f).parameters) for f in (here, there))
     assert sorted(_differing("f", ours, theirs)) == ["f.b", "f.b", "f.c", "f.c"]
+
+
+# --- every argument ---------------------------------------------------------------------------------------------------
+
+# What tells nothing of its arguments in PyTorch, or is no op.
+UNTOLD = {"as_tensor", "einsum", "from_numpy", "tensor"}
+# Where PyTorch tells of those of others.
+TOLD_AS = {"functional.max_pool2d": "_max_pool2d", "functional.logsigmoid": "log_sigmoid"}
+# Arguments that have another name here, and are given by position.
+BY_POSITION = {"split.tensor", "Tensor.split.split_size"}
+
+
+def _arguments(name: str, home: Any) -> set[str]:
+    """The names of all arguments that PyTorch's function takes, in all its forms."""
+    told = TOLD_AS.get(name, name.rpartition(".")[2])
+    try:
+        parameters = inspect.signature(getattr(home, told, None)).parameters.values()
+        return {p.name for p in parameters if p.kind is not p.VAR_KEYWORD} - {"self"}
+    except (TypeError, ValueError):  # a built-in one, for which there is a list of forms
+        found = set()
+    for form in torch._C._jit_get_schemas_for_operator(f"aten::{told}"):
+        first, names = form.arguments[0], {argument.name for argument in form.arguments}
+        # Left out are those of Python's numbers and lists.
+        if not names & {"a", "l"} and (first.name != "self" or str(first.type) == "Tensor"):
+            written = {argument.name for argument in form.arguments if argument.is_out}
+            found |= {"input" if name == "self" else name for name in names - written} | ({"out"} if written else set())
+    return found
+
+
+def _ops() -> Iterator[tuple[str, Any, set[str]]]:
+    for ours, theirs in (*HOMES[:2], (smolgrad.functional, torch.nn.functional)):
+        home = "" if ours is smolgrad else f"{ours.__name__.rpartition('.')[2]}."
+        for name in getattr(ours, "__all__", vars(ours)):
+            op = getattr(ours, name)
+            if hasattr(op, "__wrapped__") and hasattr(theirs, name) and not name.startswith("_") and name not in UNTOLD:
+                yield f"{home}{name}", op, _arguments(f"{home}{name}", theirs)
+
+
+OPS = list(_ops())
+
+
+@pytest.mark.parametrize(("name", "op", "theirs"), OPS, ids=[name for name, *_ in OPS])
+def test_each_argument_of_pytorchs_is_taken_or_refused_by_name(name: str, op: Any, theirs: set[str]) -> None:
+    for argument in theirs - set(inspect.signature(op).parameters):
+        if f"{name}.{argument}" not in BY_POSITION:
+            with pytest.raises(NotImplementedError, match=rf"{op.__name__}\(\): the option {argument} .*not offered"):
+                op(**{argument: 7})
+
+
+def test_pytorch_tells_of_the_arguments_of_every_op() -> None:
+    assert len(OPS) > 300
+    assert [name for name, _, theirs in OPS if not theirs] == []
+    assert {"dim", "keepdim", "dtype", "out"} <= {name: theirs for name, _, theirs in OPS}["sum"]

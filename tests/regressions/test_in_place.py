@@ -20,6 +20,10 @@ WRITES = [
     pytest.param(lambda y, x: y.sub_(10), [-9.0, -8.0], [1.0, 1.0], id="sub_"),
     pytest.param(lambda y, x: y.mul_(10), [10.0, 20.0], [10.0, 10.0], id="mul_"),
     pytest.param(lambda y, x: y.div_(4), [0.25, 0.5], [0.25, 0.25], id="div_"),
+    pytest.param(lambda y, x: y.pow_(2), [1.0, 4.0], [2.0, 4.0], id="pow_"),
+    pytest.param(lambda y, x: y.remainder_(0.75), [0.25, 0.5], [1.0, 1.0], id="remainder_"),
+    pytest.param(lambda y, x: y.floor_divide_(0.75), [1.0, 2.0], [0.0, 0.0], id="floor_divide_"),
+    pytest.param(lambda y, x: y.div_(0.75, rounding_mode="trunc"), [1.0, 2.0], [0.0, 0.0], id="div_ by its rounding"),
     pytest.param(lambda y, x: y.add_(x), [2.0, 4.0], [2.0, 2.0], id="add_ of the leaf"),
     pytest.param(lambda y, x: y.mul_(x), [1.0, 4.0], [2.0, 4.0], id="mul_ by the leaf"),
     pytest.param(lambda y, x: y.mul_(y), [1.0, 4.0], [2.0, 4.0], id="mul_ by itself"),
@@ -48,6 +52,9 @@ OPERATORS = {
     "-=": (lambda y: y.__isub__(10), 1.0),
     "*=": (lambda y: y.__imul__(10), 10.0),
     "/=": (lambda y: y.__itruediv__(4), 0.25),
+    "//=": (lambda y: y.__ifloordiv__(4), 0.0),
+    "%=": (lambda y: y.__imod__(4), 1.0),
+    "**=": (lambda y: y.__ipow__(1), 1.0),
 }
 
 

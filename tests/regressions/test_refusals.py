@@ -20,11 +20,12 @@ REFUSALS = [
     (lambda: M * np.ones((2, 2)), RuntimeError, r"mul\(\): shapes \(2, 3\) and \(2, 2\) do not broadcast"),
     (lambda: smolgrad.maximum(M, V), RuntimeError, r"maximum\(\): shapes"),
     (lambda: M > V, RuntimeError, r"gt\(\): shapes"),
-    (lambda: M + "a", TypeError, r"add\(\): needs a Tensor, got str"),
-    (lambda: M - None, TypeError, r"sub\(\): needs a Tensor, got NoneType"),
-    (lambda: M / [1.0, 2.0, 3.0], TypeError, r"div\(\): needs a Tensor, got list"),
-    (lambda: [1.0, 2.0, 3.0] * M, TypeError, r"mul\(\): needs a Tensor, got list"),
-    (lambda: M * 1j, TypeError, r"mul\(\): needs a Tensor, got complex"),
+    (lambda: M + "a", TypeError, r"unsupported operand type\(s\) for \+: 'Tensor' and 'str'"),
+    (lambda: smolgrad.add(M, "a"), TypeError, r"add\(\): needs a Tensor, got str"),
+    (lambda: M - None, TypeError, r"unsupported operand type\(s\) for -: 'Tensor' and 'NoneType'"),
+    (lambda: M / [1.0, 2.0, 3.0], TypeError, r"for /: 'Tensor' and 'list'"),
+    (lambda: [1.0, 2.0, 3.0] / M, TypeError, r"for /: 'list' and 'Tensor'"),
+    (lambda: M * 1j, TypeError, r"for \*: 'Tensor' and 'complex'"),
     (lambda: M * np.ones(3, "float16"), TypeError, r"dtype must be one of .*float32.*got float16"),
     (lambda: M * np.ones(3, complex), TypeError, r"dtype must be one of .*got complex128"),
     (lambda: smolgrad.add(1.0, 2.0), TypeError, r"add\(\): needs at least one Tensor, got float, float"),
@@ -58,7 +59,7 @@ REFUSALS = [
     (lambda: smolgrad.clamp(M, "a"), TypeError, r"clamp\(\): a bound must be a number, got str"),
     # axes
     (lambda: M.sum(2), IndexError, r"sum\(\): dim 2 is out of range; with 2 dims it goes from -2 to 1"),
-    (lambda: M.sum(tensor([1], int)), TypeError, r"sum\(\): dim must be an integer, got"),
+    (lambda: M.sum(tensor([1.0])), TypeError, r"sum\(\): dim must be an integer, got"),
     (lambda: M.mean(-3), IndexError, r"mean\(\): dim -3 is out of range"),
     (lambda: M.sum((0, 2)), IndexError, r"sum\(\): dim 2 is out of range"),
     (lambda: M.amax((0, -2)), RuntimeError, r"amax\(\): dim 0 is named twice in \(0, -2\)"),
@@ -112,7 +113,7 @@ REFUSALS = [
     (lambda: F.linear(M, M.T), RuntimeError, r"linear\(\): got shapes \(2, 3\) and \(3, 2\); it needs \(\*, in\)"),
     (lambda: F.linear(M, M, M[0]), RuntimeError, r"linear\(\): got shapes \(2, 3\) and \(2, 3\) and \(3,\)"),
     (lambda: F.linear(M, M, M[0, 0]), RuntimeError, r"linear\(\): got shapes"),
-    (lambda: F.linear(M, M, M[:, :1]), RuntimeError, r"linear\(\): got shapes.*the bias must be \(out,\)"),
+    (lambda: F.linear(M, M, M[:, :1]), RuntimeError, r"linear\(\): got shapes.*if any, a bias \(out,\)"),
     (lambda: F.linear(M, M.float()), RuntimeError, r"linear\(\): all tensors must have one dtype, got float64, "),
     (lambda: F.layer_norm(M, (2,)), RuntimeError, r"layer_norm\(\): normalized_shape \(2,\) must be the last sizes"),
     (lambda: F.layer_norm(M, ()), RuntimeError, r"layer_norm\(\): normalized_shape \(\)"),
@@ -153,10 +154,11 @@ REFUSALS = [
     (lambda: F.embedding([0], M), TypeError, r"embedding\(\): needs a Tensor, got list"),
     # construction
     (lambda: smolgrad.tensor(np.ones(2, "float16")), TypeError, r"dtype must be one of .*got float16"),
-    (lambda: smolgrad.tensor(1j), TypeError, r"got complex128"),
+    (lambda: smolgrad.tensor(1j), TypeError, r"made of numbers, lists, arrays and tensors, got complex"),
     (lambda: smolgrad.tensor(np.ones(2, "uint16")), TypeError, r"got uint16"),
-    (lambda: smolgrad.tensor("abc"), TypeError, r"dtype must be one of"),
-    (lambda: smolgrad.tensor(None), TypeError, r"got object"),
+    (lambda: smolgrad.tensor("abc"), TypeError, r"made of numbers, lists, arrays and tensors, got str"),
+    (lambda: smolgrad.tensor([1, None]), TypeError, r"made of numbers, lists, arrays and tensors, got NoneType"),
+    (lambda: smolgrad.zeros(1, dtype="object"), TypeError, r"dtype must be one of .*got object"),
     (lambda: smolgrad.tensor([[1.0], [1.0, 2.0]]), ValueError, r"inhomogeneous"),
     (lambda: smolgrad.tensor([1.0], dtype="float16"), TypeError, r"got float16"),
     (lambda: smolgrad.tensor([1.0], dtype="number"), TypeError, r"dtype must be one of .*got 'number'"),
@@ -168,7 +170,7 @@ REFUSALS = [
     (lambda: (M * 2).requires_grad_(False), RuntimeError, r"leaves only.*detach\(\)"),
     (lambda: smolgrad.zeros(2, -1), RuntimeError, r"zeros\(\): sizes must not be negative, got \(2, -1\)"),
     (lambda: smolgrad.ones(2.0), TypeError, r"ones\(\): a size must be an integer, got 2.0"),
-    (lambda: smolgrad.full((2,), [1.0, 2.0]), TypeError, r"full\(\): fill_value must be a number, got shape \(2,\)"),
+    (lambda: smolgrad.full((2,), [1.0, 2.0]), TypeError, r"full\(\): fill_value must be a number, got list"),
     (lambda: smolgrad.arange(3, 0), RuntimeError, r"arange\(\): from 3 to 0 there is no way in steps of 1"),
     (lambda: smolgrad.arange(0, 3, 0), RuntimeError, r"arange\(\): from 0 to 3 there is no way in steps of 0"),
     (lambda: smolgrad.randint(3, 3, (2,)), RuntimeError, r"randint\(\): needs low < high, got 3 and 3"),
@@ -183,7 +185,7 @@ REFUSALS = [
     (lambda: int(V), (RuntimeError, ValueError), r"one element"),
     (lambda: len(M[0, 0]), TypeError, r"len\(\) of a 0-d tensor"),
     (lambda: iter(M[0, 0]), TypeError, r"iteration over a 0-d tensor"),
-    (lambda: [1, 2][M[0, 0]], TypeError, r"integer tensors can serve as an index"),
+    (lambda: [1, 2][M[0, 0]], TypeError, r"only an integer tensor of one element can serve as an index"),
     # gradients
     (lambda: (V * 2).backward(), RuntimeError, r"only a scalar output has an implicit gradient.*shape \(2,\)"),
     (lambda: V.detach().backward(), RuntimeError, r"does not require grad"),
@@ -199,11 +201,11 @@ REFUSALS = [
     (lambda: smolgrad.grad((V * 2).sum(), V, [tensor(1.0), tensor(2.0)]), RuntimeError, r"got 2 .* for 1 outputs"),
     (lambda: smolgrad.grad(3.0, V), TypeError, r"must be Tensors, got float"),
     (lambda: smolgrad.autograd.backward([V.sum(), None]), TypeError, r"must be Tensors, got NoneType"),
-    (lambda: setattr(V, "grad", tensor([1.0])), RuntimeError, r"grad: needs shape \(2,\) .* got \(1,\)"),
+    (lambda: setattr(V, "grad", tensor([1.0])), RuntimeError, r"grad: needs \(2,\) .* got \(1,\)"),
     (lambda: setattr(V, "grad", tensor([1, 2], "float32")), RuntimeError, r"grad: needs .*float64, got .*float32"),
     (lambda: setattr(V, "grad", np.ones(2)), TypeError, r"grad: needs a Tensor or None, got ndarray"),
     (lambda: setattr(V, "grad", V), RuntimeError, r"grad: a tensor cannot be its own gradient"),
-    (lambda: setattr(V, "data", np.ones(3)), RuntimeError, r"data: needs an array of shape \(2,\).*got \(3,\)"),
+    (lambda: setattr(V, "data", np.ones(3)), RuntimeError, r"data: needs an array of \(2,\).*got \(3,\)"),
     (lambda: setattr(V, "data", np.ones(2, "float32")), RuntimeError, r"data: needs .*float64, got .*float32"),
     (lambda: setattr(V, "data", [1.0, 2.0]), RuntimeError, r"data: needs an array.*got list"),
     (lambda: setattr(V, "color", 1), AttributeError, r"color"),
@@ -339,11 +341,16 @@ def test_numpy_does_not_take_a_tensor_that_requires_grad_for_an_array(call):
         call(leaf([1.0, 2.0]))
 
 
-@pytest.mark.parametrize("call", [np.mean, np.sum, np.max, np.var], ids=lambda f: f.__name__)
-def test_numpys_functions_that_call_methods_are_refused_by_name(call):
+@pytest.mark.parametrize("call", [np.mean, np.sum, np.max], ids=lambda f: f.__name__)
+def test_numpys_functions_that_call_methods_are_these_or_refused_by_name(call):
     # HIPS/autograd 638740e: NumPy calls t.mean(axis=None, dtype=None, out=None).
-    with pytest.raises(TypeError, match="unexpected (keyword )?argument"):
-        call(leaf([1.0, 2.0]))
+    x = leaf([1.0, 2.0])
+    assert call(x).item() == call([1.0, 2.0])
+    assert call(x).requires_grad
+    with pytest.raises(NotImplementedError, match="the option axis of PyTorch's is not offered"):
+        call(x, axis=0)
+    with pytest.raises(TypeError, match="unexpected argument 'ddof'"):
+        np.var(x)
 
 
 def test_numpy_takes_a_constant_for_its_array():

@@ -9,7 +9,7 @@ import numpy as np
 
 from smolgrad import Tensor, autograd, functional
 from smolgrad.autograd import value_of, wrap
-from smolgrad.primitives import reduction
+from smolgrad.primitives import operands, reduction
 
 from .. import seams
 from ..seams import Planted
@@ -70,13 +70,13 @@ def integers_may_require_grad() -> Planted:
 @fault(3, BY_NAME, "M117")
 def an_index_from_the_end_is_a_class() -> Planted:
     """Class -1 is the last."""
-    return patch.object(functional, "_in_range", lambda op, numbers, size: None)
+    return patch.object(functional, "in_range", lambda *_: None)
 
 
 @fault(2, f"{FILE}::test_an_option_of_pytorchs_that_is_not_offered_{_AND_SO_ON}")
 def an_option_that_is_not_offered_is_ignored() -> Planted:
-    """``weight=`` of a loss is accepted and has no effect."""
-    return patch.object(functional, "refuse", lambda *_: None)
+    """``out=`` of a sum is accepted and has no effect."""
+    return patch.object(operands, "refuse", lambda *_: None)
 
 
 @fault(3, BY_NAME)
