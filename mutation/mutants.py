@@ -101,6 +101,8 @@ def _mutant(place: Place, seed: int) -> Mutant | None:
             compile(mutated, place.file, "exec")
         except SyntaxError:
             continue
+        if ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(source)):  # 1e100 for 1e+100
+            continue
         line, before, after = _changed(source, mutated)
         return Mutant(place.file, name.removeprefix("core/"), line, before, after, mutated)
     return None

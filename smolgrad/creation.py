@@ -1,4 +1,8 @@
-"""Tensors from nothing: filled, counted, drawn, or around an array that is there already."""
+"""Tensors from nothing: filled, counted, drawn, or around an array that is there already.
+
+A size is given as ``2, 3`` or as ``(2, 3)``: TypeError for what is no integer, RuntimeError for a negative one. All
+raise TypeError for a dtype that is none here, and RuntimeError where integers or bools shall require grad.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ def _made(array: np.ndarray, requires_grad: bool) -> Tensor:
 
 
 def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A new tensor that copies ``data``: a number, a nested list, an array or a tensor."""
+    """A new tensor that copies ``data``: a number, a nested list, an array or a tensor. TypeError for anything else."""
     return Tensor(data, dtype, requires_grad)
 
 
@@ -39,7 +43,7 @@ def as_tensor(data: Any, dtype: Any = None) -> Tensor:
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A tensor around ``array`` itself: what is written to either is seen in both."""
+    """A tensor around ``array`` itself: what is written to either is seen in both. TypeError for another byte order."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"from_numpy(): needs an array, got {type(array).__name__}")
     if as_dtype(array.dtype) != array.dtype:
@@ -49,7 +53,10 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 
 def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of shape ``size`` with ``fill_value`` everywhere, in its dtype unless ``dtype`` is given."""
+    """A tensor of shape ``size`` with the number ``fill_value`` everywhere, in its kind's dtype unless one is given.
+
+    TypeError for what is no number, RuntimeError for one that does not fit the dtype.
+    """
     value = _number("full", "fill_value", fill_value)
     filled = factor("full", "fill_value", value, as_dtype(dtype, OF_NUMBER[type(value)]))
     return _made(np.full(_shape("full", (size,)), filled), requires_grad)
@@ -119,12 +126,12 @@ def _shape(op: str, given: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def rand(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Draws from [0, 1), uniform, by default in float32."""
+    """Draws from [0, 1), uniform, by default in float32. NotImplementedError for integers and bools."""
     return _made(generator().random(_shape("rand", size), dtype=_drawable("rand", dtype)), requires_grad)
 
 
 def randn(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Draws from the normal distribution of mean 0 and variance 1, by default in float32."""
+    """Draws from the normal distribution of mean 0 and variance 1, by default in float32, as ``rand``."""
     drawn = generator().standard_normal(_shape("randn", size), dtype=_drawable("randn", dtype))
     return _made(np.asarray(drawn), requires_grad)
 

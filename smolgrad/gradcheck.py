@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .autograd import _sequence
 from .creation import from_numpy
 from .func import pull_back
 from .primitives.operands import refuse
@@ -151,10 +152,6 @@ def gradgradcheck(
         return pull_back(_outputs(fn(*xs)), [x for x in xs if _is_checked(x)], ws, create_graph=True)
 
     return gradcheck(gradients, [*given, *seeds], raise_exception=raise_exception, seed=seed)
-
-
-def _sequence(x: Any) -> list[Any]:
-    return list(x) if isinstance(x, (tuple, list)) else [x]
 
 
 def _is_checked(x: Any) -> bool:

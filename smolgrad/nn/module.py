@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import versions
+from ..autograd import value_of
 from ..dtypes import float32, float64
 from ..primitives.operands import refuse
 from ..tensor import Tensor
@@ -209,7 +210,7 @@ class Module:
             raise TypeError(f"load_state_dict(): needs a mapping of names to tensors, got {type(state_dict).__name__}")
         own = dict(self._named(_STATE, remove_duplicate=False))
         keys = IncompatibleKeys([n for n in own if n not in state_dict], [n for n in state_dict if n not in own])
-        given = {name: _array(state_dict[name]) for name in own if name in state_dict}
+        given = {name: value_of(state_dict[name]) for name in own if name in state_dict}
         faults = [_misfit(name, own[name], value) for name, value in given.items()]
         if strict:
             faults += ["missing: " + ", ".join(keys.missing_keys)] if keys.missing_keys else []
@@ -289,10 +290,6 @@ def clear_grads(parameters: Iterable[Tensor], set_to_none: bool) -> None:
     for p in parameters:
         if p.grad is not None:
             p.grad = None if set_to_none else (p.grad.detach() if p.grad.requires_grad else p.grad).zero_()
-
-
-def _array(value: Any) -> Any:
-    return value.data if isinstance(value, Tensor) else value
 
 
 def _misfit(name: str, x: Tensor, value: Any) -> str:

@@ -247,6 +247,7 @@ REFUSED = {
     "a buffer assigned a number": lambda m: assigned(m, "b", lambda m: 1.0),
     "a name with a dot": lambda m: m.nn.ModuleDict({"a.b": m.nn.ReLU()}),
     "no name": lambda m: m.nn.ModuleDict({"": m.nn.ReLU()}),
+    "an argument of what takes none": lambda m: m.nn.Tanh(1),
     "an option that is none": lambda m: m.nn.MSELoss(foo=1),
     # lists for tensors
     "a list as a weight": lambda m: functional(m).cross_entropy(m.zeros((1, 2)), m.tensor([0]), weight=[1.0, 2.0]),

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from smolgrad import optim
+from smolgrad import creation, optim
 from smolgrad.autograd import value_of
 from smolgrad.primitives import operands
 
@@ -93,3 +93,9 @@ def float32_summed_in_half_precision() -> Planted:
         return seams.like(gradient, value_of(gradient).astype("float16").astype("float32"))
 
     return seams.changed("softmax", 0, rough)
+
+
+@fault(2, "regressions/test_beside_pytorch::test_the_answer_is_pytorchs")
+def no_dtype_is_numpys() -> Planted:
+    """``zeros(2, dtype=None)`` is what NumPy means by None: float64."""
+    return patch.object(creation, "as_dtype", lambda dtype, default=None: np.dtype(dtype))

@@ -11,7 +11,7 @@ import numpy as np
 from smolgrad import Tensor
 from smolgrad.autograd import Primitive, value_of, wrap
 from smolgrad.primitives import elementwise, reduction
-from smolgrad.primitives.elementwise import where
+from smolgrad.primitives.elementwise import exp, where
 
 from .. import seams
 from ..seams import Planted
@@ -155,3 +155,12 @@ def _of_the_first(g: Any, y: Any, x: Any, *, dims: Any, keepdim: bool) -> Any:
     if dims == tuple(range(best.ndim)):
         best = (np.arange(best.size) == best.argmax()).reshape(best.shape)
     return where(best, reduction._spread(g, x, dims), 0)
+
+
+@fault(3, "second_derivatives_at_kinks_are_pytorchs[functional.elu]")
+def the_curve_left_of_a_kink_is_that_at_it() -> Planted:
+    """Right slopes, whose own slope at 0 is that from below."""
+    return seams.rules(
+        "elu",
+        lambda g, _y, x, *, alpha, scale: g * where(x > 0, scale, exp(where(x > 0, 0, x)) * (alpha * scale)),
+    )

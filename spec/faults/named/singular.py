@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from smolgrad import functional
 from smolgrad.autograd import value_of
 from smolgrad.primitives import reduction
 from smolgrad.primitives.elementwise import where
@@ -100,3 +101,16 @@ def a_lane_of_minus_infinity_is_nan() -> Planted:
         return y if keepdim else y.reshape(tuple(n for i, n in enumerate(x.shape) if i not in dims))
 
     return seams.forward("logsumexp", forward)
+
+
+@fault(3, "values_match_pytorch[functional.scaled_dot_product_attention]")
+def a_query_that_sees_nothing_is_nan() -> Planted:
+    """The softmax of a row that is masked whole is 0 / 0."""
+
+    def weights(query: Any, key: Any, mask: Any = None, dropout_p: float = 0.0, scale: float | None = None) -> Any:
+        scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+        if mask is not None:
+            scores = where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+        return functional.softmax(scores, -1)
+
+    return patch.object(functional, "attention_weights", weights)

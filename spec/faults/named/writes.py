@@ -92,3 +92,9 @@ def an_assignment_is_not_recorded() -> Planted:
 def only_large_arrays_are_watched() -> Planted:
     """A value of one element never counts as written."""
     return seams.unnoticed(lambda x: x.size == 1)
+
+
+@fault(2, f"{FILE}::test_an_augmented_assignment_writes_in_place")
+def a_power_assigned_is_a_new_tensor() -> Planted:
+    """``y **= 2`` leaves the memory of ``y``, and all that share it, as they were."""
+    return patch.object(Tensor, "__ipow__", lambda self, exponent: self**exponent)
