@@ -36,6 +36,7 @@ def _dtypes(data: Any) -> set[np.dtype[Any]]:
 
 def _operators(name: str, op: Callable[..., Any]) -> tuple[Any, Any, Any]:
     """The operator of ``op``, that of the right-hand operand, and the method ``name`` that writes in place."""
+    checked = public(op)
 
     def left(self: Tensor, other: Any) -> Any:
         return op(self, other) if isinstance(other, _OPERANDS) else NotImplemented
@@ -44,7 +45,7 @@ def _operators(name: str, op: Callable[..., Any]) -> tuple[Any, Any, Any]:
         return op(other, self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def in_place(self: Tensor, other: Any, **options: Any) -> Tensor:
-        return self._write(name, functools.partial(public(op), **options), other)
+        return self._write(name, functools.partial(checked, **options), other)
 
     in_place.__name__, in_place.__doc__ = name, f"``{op.__name__}``, written in place."
     return left, right, in_place
