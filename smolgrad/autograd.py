@@ -37,8 +37,8 @@ class Node:
     _grad: Tensor | None  # a leaf's gradient
     _requires_grad: bool
     _primitive: Primitive | None  # the record: which op; None for leaves and constants
-    _inputs: tuple[Any, ...] | None  # the record: its inputs, tensors and numbers; None once a sweep has let them go
-    _static: dict[str, Any] | None  # the record: its static arguments
+    _inputs: tuple[Any, ...] | None  # the record: its inputs, tensors and numbers; of a view () once they were let go
+    _static: dict[str, Any] | None  # the record: its static arguments; None once a sweep has let it go
     _time: int  # when it was made, on the clock of versions: later than its inputs
     _former: Node | None  # the node that this one was before it was written in place
 
@@ -328,7 +328,7 @@ def _inputs_of(node: Node) -> tuple[Any, ...]:
     """The inputs that ``node`` was made from; one that was written in place since is taken as it was then."""
     if node._primitive is None:
         return ()
-    if node._inputs is None:
+    if node._inputs is None or node._static is None:
         raise RuntimeError(
             f"the graph was already swept through {node._primitive.name}() and let go; "
             "keep it with retain_graph=True to sweep it again"
@@ -336,6 +336,12 @@ def _inputs_of(node: Node) -> tuple[Any, ...]:
     if versions._recorded:
         node._inputs = tuple(_as_it_was(x, node) if isinstance(x, Node) else x for x in node._inputs)
     return node._inputs
+
+
+def is_view(node: Node) -> bool:
+    """Whether ``node`` lies in the memory of an input that it was made from."""
+    buffer = versions.owner(node._data)
+    return any(isinstance(x, Node) and versions.owner(x._data) is buffer for x in node._inputs or ())
 
 
 def _as_it_was(x: Node, consumer: Node) -> Node:
@@ -402,7 +408,8 @@ def _pull_back(node: Node, cotangent: Any, cotangents: _Cotangents, retain_graph
     """Hand the cotangent of ``node`` on to those of its inputs that wait for one, and let its record go."""
     primitive, inputs, static = cast("Primitive", node._primitive), node._inputs or (), node._static or {}
     if not retain_graph:
-        node._inputs = node._static = node._former = None
+        node._inputs = () if node._data.base is not None and is_view(node) else None
+        node._static = node._former = None
     given = [cotangent, node, *inputs] if create_graph else [cotangent, node._data]
     if not create_graph:
         for x in inputs:

@@ -115,6 +115,8 @@ class Tensor(Node):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set ``requires_grad``, and return the tensor. RuntimeError where that is not possible."""
+        if not isinstance(requires_grad, bool):
+            raise TypeError(f"requires_grad must be a bool, got {requires_grad!r}")
         if requires_grad and self.dtype.kind != "f":
             raise RuntimeError(f"only floating tensors can require grad, this one has dtype {self.dtype}")
         if not self.is_leaf and not requires_grad:
@@ -286,13 +288,11 @@ class Tensor(Node):
     def _refuse_write(self, op: str) -> None:
         if self._requires_grad and self.is_leaf:
             raise RuntimeError(f"{op}(): a leaf that requires grad is written in place only under no_grad()")
-        if self._primitive is not None and self._inputs is not None:
-            buffer = versions.owner(self._data)
-            if any(isinstance(x, Node) and versions.owner(x._data) is buffer for x in self._inputs):
-                raise RuntimeError(
-                    f"{op}(): this tensor is a view of one that requires grad and is not written in place; write to "
-                    "that one, or under no_grad()"
-                )
+        if self._inputs == () or autograd.is_view(self):
+            raise RuntimeError(
+                f"{op}(): this tensor is a view of one that requires grad and is not written in place; write to that "
+                "one, or under no_grad()"
+            )
 
     def copy_(self, source: Any) -> Tensor:
         """Take the values of ``source``, broadcast and cast, in place."""
@@ -310,6 +310,8 @@ class Tensor(Node):
             self._write("setitem", lambda x, v: indexing.setitem(x, index, v), value)
         else:
             self._refuse_read_only("setitem")
+            if is_grad_enabled():
+                autograd._refuse_rewritten("setitem", (self, value))
             parts, value, _ = indexing.place("setitem", self, index, value)
             self._data[parts] = value_of(value)
             versions.stamp(self._data)

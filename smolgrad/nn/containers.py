@@ -74,12 +74,12 @@ class ModuleList(_Members):
 class ModuleDict(Module):
     """Modules by name. A plain dict is found as well; this one has PyTorch's names for it."""
 
-    def __init__(self, modules: Mapping[str, Module] | None = None):
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None):
         self.update(modules or {})
 
-    def update(self, modules: Mapping[str, Module]) -> None:
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add some, or replace those of their names. TypeError for what is no module."""
-        for name, module in modules.items():
+        for name, module in dict(modules).items():
             self[name] = module
 
     def __setitem__(self, name: str, module: Module) -> None:

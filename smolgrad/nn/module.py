@@ -124,7 +124,7 @@ class Module:
         """Let the attribute ``name`` be a buffer, a copy of ``tensor``, or None. One is always a part of the state."""
         if not persistent:
             raise NotImplementedError("register_buffer(): the option persistent=False of PyTorch's is not offered here")
-        if hasattr(self, name):
+        if hasattr(self, name) and not isinstance(getattr(self, name), Buffer):
             raise KeyError(f"register_buffer(): {type(self).__name__} has an attribute {name!r} already")
         setattr(self, name, None if tensor is None else Buffer(tensor))
 
@@ -184,8 +184,8 @@ class Module:
         return self
 
     def apply(self, fn: Callable[[Module], Any]) -> Any:
-        """Call ``fn`` on all modules, each after those below it; the module itself."""
-        for module in reversed(list(self.modules())):
+        """Call ``fn`` on all modules, each once and after those below it; the module itself."""
+        for module in _after_those_below(self, set()):
             fn(module)
         return self
 
@@ -271,6 +271,14 @@ def _walk(holder: Any, path: str, seen: set[int], remove_duplicate: bool) -> Ite
             yield from _walk(x, _join(path, name), seen, remove_duplicate)
     if not remove_duplicate:
         seen.discard(id(holder))
+
+
+def _after_those_below(module: Module, seen: set[Module]) -> Iterator[Module]:
+    seen.add(module)
+    for child in module.children():
+        if child not in seen:
+            yield from _after_those_below(child, seen)
+    yield module
 
 
 def children(holder: Any, path: str = "", above: tuple[int, ...] = ()) -> Iterator[tuple[str, Module]]:

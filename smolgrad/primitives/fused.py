@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import Node, Primitive
-from .elementwise import clamp, exp, log, sigmoid, sqrt, where
+from .elementwise import abs, clamp, exp, log, sigmoid, sign, sqrt, where
 from .indexing import Index, _put
 from .linalg import _matmul
 from .reduction import _spread, mean, sum, var
@@ -102,7 +102,7 @@ weighed_logits = Primitive(
 huber = Primitive(
     "huber",
     lambda d, delta: (q := np.clip(d, -delta, delta)) * (d - q / 2),
-    lambda g, _y, d, *, delta: g * clamp(d, -delta, delta),
+    lambda g, _y, d, *, delta: g * where(abs(d) >= delta, sign(d) * delta, d),
 )
 
 # --- linear -----------------------------------------------------------------------------------------------------------

@@ -186,18 +186,15 @@ def publish(names: dict[str, Any], home: str) -> None:
 def public(op: Callable[..., Any]) -> Callable[..., Any]:
     """``op``, which refuses by name what is not offered, takes ``*size`` as ``size=`` too, and bools as switches."""
     name, parameters = op.__name__, inspect.signature(op).parameters
+    places = {p.name: i for i, p in enumerate(parameters.values()) if p.kind is p.POSITIONAL_OR_KEYWORD}
+    switches = [(n, places.get(n, sys.maxsize)) for n, p in parameters.items() if isinstance(p.default, bool)]
     many = [p.name for p in parameters.values() if p.kind is p.VAR_POSITIONAL]
     known = parameters.keys() - many
-    switches = [
-        (p.name, i if p.kind is p.POSITIONAL_OR_KEYWORD else sys.maxsize)
-        for i, p in enumerate(parameters.values())
-        if isinstance(p.default, bool)
-    ]
 
     @functools.wraps(op)
     def checked(*args: Any, **options: Any) -> Any:
         if options and not options.keys() <= known:
-            args += tuple(options.pop(k) for k in many if k in options)
+            args += tuple(options.pop(k) for k in [*places, *many] if many and k in options)
             refuse(name, {k: v for k, v in options.items() if k not in known}, _NOT_OFFERED)
             options = {k: v for k, v in options.items() if k in known}
         for switch, place in switches:

@@ -93,9 +93,7 @@ _std = Primitive(
     lambda g, y, x, **how: _var.pullbacks[0](where(y == 0, 0, g / (where(y == 0, 1, y) * 2)), y, x, **how),
 )
 _logsumexp = Primitive(
-    "logsumexp",
-    _log_sum_exp,
-    lambda g, y, x, *, dims, keepdim: _spread(g, x, dims) * exp(x - _spread(y, x, dims)),
+    "logsumexp", _log_sum_exp, lambda g, y, x, *, dims, keepdim: _spread(g, x, dims) * exp(x - _spread(y, x, dims))
 )
 
 
@@ -115,7 +113,7 @@ def _as_dtype(x: Any, dtype: Any) -> Any:
 
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """``sum`` with 0 in the place of each NaN."""
-    x = _in_dtype("nansum", input, dtype)
+    x = tensor("nansum", input)
     return sum(where(isnan(x), 0, x), axes("nansum", dim, x.ndim), keepdim, dtype=dtype)
 
 

@@ -1,5 +1,6 @@
 """Calls at the edge of what an op takes, each made in both engines: one answer, or a refusal of both."""
 
+import copy
 import math
 import warnings
 
@@ -48,6 +49,25 @@ def assigned(m, name, value):
     return [
         f"{key} {value.tolist() if m is torch else value.data.tolist()}" for key, value in model.state_dict().items()
     ]
+
+
+def again(m):
+    model = m.nn.BatchNorm1d(1)
+    model.register_buffer("running_mean", m.ones(2))
+    return model.running_mean
+
+
+def applied(m):
+    names = []
+    inner = m.nn.Sequential(m.nn.Tanh(), m.nn.Flatten())
+    m.nn.Sequential(m.nn.Linear(1, 1), inner, m.nn.ReLU()).apply(lambda module: names.append(type(module).__name__))
+    return names
+
+
+def second(m, loss, difference):
+    x = leaf(m, [difference])
+    (slope,) = m.autograd.grad(loss(x, m.zeros(1, dtype=m.float64)), [x], create_graph=True)
+    return m.autograd.grad(slope.sum(), [x])
 
 
 def statistics(m, shape):
@@ -129,6 +149,9 @@ SAME = {
     "the slope of var with a correction of NaN": lambda m: slopes(m, lambda x: m.var(x, correction=NAN), [1.0, 2.0]),
     "a diagonal far outside": lambda m: m.diag(m.ones((2, 3)), 2**40),
     "a diagonal far below": lambda m: m.diagonal(m.ones((2, 3)), -(2**40)),
+    "nansum in integers": lambda m: m.nansum(m.tensor([[NAN, 2.5], [1.0, NAN]]), 1, dtype=m.int32),
+    "an input and a shape by name": lambda m: m.reshape(input=m.ones(4), shape=(2, 2)),
+    "an input and dims by name": lambda m: m.permute(input=m.ones((2, 3)), dims=(1, 0)),
     # attention
     "a query that sees nothing": lambda m: attended(m, lambda m: m.tensor([[True, True], [False, False]])),
     "a query that sees nothing, in numbers": lambda m: attended(m, lambda m: m.tensor([[0.0, -INF], [-INF, -INF]])),
@@ -149,6 +172,8 @@ SAME = {
     "a vector of zeros and a tiny eps": lambda m: functional(m).cosine_similarity(
         m.zeros((1, 2)), m.ones((1, 2)), eps=1e-30
     ),
+    "the curve of smooth_l1_loss at beta": lambda m: second(m, functional(m).smooth_l1_loss, 1.0),
+    "the curve of huber_loss at delta": lambda m: second(m, functional(m).huber_loss, -1.0),
     "a value of 0 beside a mode": lambda m: functional(m).pad(m.ones((1, 2)), (1, 0), mode="reflect", value=0),
     # pools and convolutions
     "a kernel of one number in a tuple": lambda m: pooled(m, "max_pool2d", (2,)),
@@ -160,6 +185,9 @@ SAME = {
     "a buffer assigned a tensor": lambda m: assigned(m, "b", lambda m: m.ones(1) + 1),
     "a buffer taken away": lambda m: assigned(m, "b", lambda m: None),
     "a parameter taken away": lambda m: assigned(m, "w", lambda m: None),
+    "a buffer registered again": lambda m: again(m),
+    "a dict of pairs": lambda m: list(m.nn.ModuleDict([("a", m.nn.ReLU())]).keys()),
+    "what apply comes to, in order": lambda m: applied(m),
     "a weight by position": lambda m: m.nn.CrossEntropyLoss(m.tensor([1.0, 3.0]))(m.zeros((2, 2)), m.tensor([0, 1])),
     "the state of a loss": lambda m: list(m.nn.CrossEntropyLoss(m.ones(2)).state_dict()),
     "the reduction of a loss": lambda m: [m.nn.MSELoss(reduction="sum").reduction, m.nn.L1Loss().reduction],
@@ -208,6 +236,7 @@ REFUSED = {
     "keepdim of 1 by name": lambda m: m.ones((2, 3)).amax(0, keepdim=1),
     "keepdim of None": lambda m: m.mean(m.ones((2, 3)), 0, keepdim=None),
     "descending of a word": lambda m: m.sort(m.ones(2), descending="no"),
+    "requires_grad set to 1": lambda m: setattr(m.ones(1), "requires_grad", 1),
     "requires_grad of 1": lambda m: m.ones(2, requires_grad=1),
     "keepdim beside two tensors": lambda m: m.max(m.ones(2), m.ones(2), True),
     "a dim beside two tensors": lambda m: m.min(m.ones(2), 0, other=m.ones(2)),
@@ -319,6 +348,23 @@ def infinite(m, f, *numbers):
     return m.autograd.grad([y], [x], [m.full(tuple(y.shape), INF, dtype=m.float64)])
 
 
+def added(x, y):
+    x = x.double()
+    x[0] += y[0]
+    return x
+
+
+def copied(x):
+    (x * 2).sum().backward()
+    return [copy.copy(x).grad]
+
+
+def in_place(m):
+    x = m.ones(1)
+    functional(m).dropout(x, 0.5, False).zero_()
+    return x
+
+
 def curvature(m, f, a, b):
     """The second derivatives of ``f`` in its second argument, and in both."""
     x, y = leaf(m, [a]), leaf(m, [b])
@@ -342,7 +388,11 @@ DIFFERENT = {
         ("float32", (2,), [1.0, 1.0]),
     ),
     "a list of tensors of one element": (lambda m: m.tensor([m.tensor([1.0]), m.tensor([2.0])]).shape, (2, 1)),
+    "an index of bytes": (lambda m: m.tensor([10, 20])[m.tensor([0, 1], dtype=m.uint8)], ("int64", (2,), [10, 20])),
     # memory
+    "an element of a constant, added to in the graph": (lambda m: added(m.zeros(2), leaf(m, [1.0, 2.0])), "refused"),
+    "the gradient of a copied leaf": (lambda m: copied(leaf(m, [1.0])), [("float64", (1,), [2.0])]),
+    "what dropout gives where it drops nothing": (lambda m: in_place(m), ("float32", (1,), [1.0])),
     "what a parameter is made of": (lambda m: shared(m, m.nn.Parameter), ("float32", (1,), [0.0])),
     "what state_dict gives": (lambda m: state_of(m, m.zeros(1)), ("float32", (1,), [0.0])),
     "elements that share memory": (lambda m: written(m.ones(1).expand(2), 0, 2.0), "refused"),
@@ -357,6 +407,10 @@ DIFFERENT = {
     ),
     "the second derivatives of a power of 0": (
         lambda m: curvature(m, lambda x, y: x**y, 0.0, 2.0),
+        [("float64", (1,), [0.0]), ("float64", (1,), [0.0])],
+    ),
+    "the curve of a norm at the zero vector": (
+        lambda m: curvature(m, lambda x, y: m.norm(y) * x, 1.0, 0.0),
         [("float64", (1,), [0.0]), ("float64", (1,), [0.0])],
     ),
     "a sum in integers": (lambda m: m.sum(leaf(m, [1.0]), dtype=m.int64).requires_grad, False),

@@ -548,3 +548,43 @@ def test_what_has_no_elements_is_written_though_it_was_expanded():
     assert x.mul_(2.0).shape == (0,)
     x[...] = 1.0
     assert x.add_(leaf(np.zeros(0))).requires_grad
+
+
+@pytest.mark.parametrize("of_a_leaf", [True, False])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_stays_one_when_its_graph_was_let_go(view, of_a_leaf):
+    # Found by a program: the write went through, and changed the leaf.
+    x = leaf([[1.0, 2.0], [3.0, 4.0]])
+    seen = VIEWS[view](x if of_a_leaf else x * 1)
+    seen.backward(tensor(np.ones(seen.shape)))
+    with pytest.raises(RuntimeError, match="is a view of one that requires grad"):
+        seen.mul_(2)
+    assert x.data.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_what_is_no_view_is_written_when_its_graph_was_let_go():
+    x, weight = leaf([[1.0, 2.0]]), leaf([[3.0, 4.0]])
+    y = F.linear(x, weight)  # an array with a base of its own
+    y.sum().backward()
+    y.mul_(2)
+    assert y.data.tolist() == [[22.0]]
+
+
+STALE = {
+    "an element of an earlier view": lambda x, v, y: (x.add_(y), v.__setitem__(0, 7.0)),
+    "an earlier view": lambda x, v, y: (x.add_(y), v.zero_()),
+    "what an earlier view shows": lambda x, v, y: (v.copy_(y[:2]), x.__setitem__(0, 1.0)),
+    "what it shows, whole": lambda x, v, y: (v.copy_(y[:2]), x.zero_()),
+    "another tensor, with it": lambda x, v, y: (v.copy_(y[:2]), smolgrad.zeros(3, dtype="float64").copy_(x)),
+    "another tensor, with the view": lambda x, v, y: (x.add_(y), smolgrad.zeros(2, dtype="float64").copy_(v)),
+}
+
+
+@pytest.mark.parametrize("what", STALE)
+def test_a_constant_whose_memory_was_written_in_the_graph_is_neither_written_nor_copied(what):
+    # The other one's record would no longer explain its value, or the copy would have no record.
+    x, y = tensor([1.0, 2.0, 3.0]), leaf([4.0, 5.0, 6.0])
+    with pytest.raises(RuntimeError, match="shares its memory with one that was written in place"):
+        STALE[what](x, x[:2], y)
+    with smolgrad.no_grad():
+        STALE[what](x, x[:2], y)

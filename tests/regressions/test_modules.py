@@ -685,7 +685,7 @@ def test_a_frozen_model_gets_no_gradients():
 def test_apply_reaches_what_is_below_first():
     model, seen = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.Tanh())), []
     model.apply(lambda module: seen.append(type(module).__name__))
-    assert seen == ["Tanh", "Sequential", "Linear", "Sequential"]
+    assert seen == ["Linear", "Tanh", "Sequential", "Sequential"]  # as in PyTorch
 
 
 def test_lists_and_dicts_of_modules_have_pytorchs_names():
