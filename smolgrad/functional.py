@@ -864,7 +864,8 @@ def cross_entropy(
     share = np.full(x.shape, label_smoothing / x.shape[lane], x.dtype)
     share[index] += 1 - label_smoothing
     losses = where(kept, _surprises(x, lane, share, weight), 0)
-    return _reduced("cross_entropy", losses, reduction, float(kept.sum() if weights is None else weights.sum()))
+    count = float(kept.sum() if weights is None else weights.sum()) or np.nan
+    return _reduced("cross_entropy", losses, reduction, count)
 
 
 def _surprises(x: Any, lane: int, share: Any, weight: Any) -> Any:

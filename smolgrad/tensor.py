@@ -334,10 +334,7 @@ class Tensor(Node):
     __eq__, __ne__, _ = *(_operators("", op)[0] for op in (elementwise.eq, elementwise.ne)), None
     __lt__, __le__, __gt__, __ge__ = elementwise.lt, elementwise.le, elementwise.gt, elementwise.ge
     __neg__, __abs__, __invert__ = elementwise.neg, elementwise.abs, elementwise.bitwise_not
-    __getitem__ = indexing.getitem
-
-    def __pos__(self) -> Tensor:
-        return self
+    __pos__, __getitem__ = shape_ops.clone, indexing.getitem
 
     def where(self, condition: Any, other: Any) -> Any:
         """This tensor where ``condition`` holds, ``other`` elsewhere."""

@@ -184,9 +184,10 @@ class Module:
         return self
 
     def apply(self, fn: Callable[[Module], Any]) -> Any:
-        """Call ``fn`` on all modules, each once and after those below it; the module itself."""
-        for module in _after_those_below(self, set()):
-            fn(module)
+        """Call ``fn`` on all modules, each after those below it, one that is held twice twice; the module itself."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -271,14 +272,6 @@ def _walk(holder: Any, path: str, seen: set[int], remove_duplicate: bool) -> Ite
             yield from _walk(x, _join(path, name), seen, remove_duplicate)
     if not remove_duplicate:
         seen.discard(id(holder))
-
-
-def _after_those_below(module: Module, seen: set[Module]) -> Iterator[Module]:
-    seen.add(module)
-    for child in module.children():
-        if child not in seen:
-            yield from _after_those_below(child, seen)
-    yield module
 
 
 def children(holder: Any, path: str = "", above: tuple[int, ...] = ()) -> Iterator[tuple[str, Module]]:

@@ -61,6 +61,8 @@ def _pick_back(g: Any, _y: Any, _x: Any, *, index: Index) -> Any:
 
 def _picked(x: np.ndarray, index: Index) -> np.ndarray:
     y = x[index]
+    if any(isinstance(i, np.ndarray) for i in index):
+        return np.asarray(y, order="C")  # NumPy's may lie otherwise, and a reshape of it would be no view
     return y if isinstance(y, np.ndarray) else x[(*index, ...)]  # one element: a view too, not a scalar
 
 

@@ -60,7 +60,9 @@ def again(m):
 def applied(m):
     names = []
     inner = m.nn.Sequential(m.nn.Tanh(), m.nn.Flatten())
-    m.nn.Sequential(m.nn.Linear(1, 1), inner, m.nn.ReLU()).apply(lambda module: names.append(type(module).__name__))
+    m.nn.Sequential(m.nn.Linear(1, 1), inner, m.nn.Sequential(inner), m.nn.ReLU()).apply(
+        lambda module: names.append(type(module).__name__)
+    )
     return names
 
 
@@ -68,6 +70,14 @@ def second(m, loss, difference):
     x = leaf(m, [difference])
     (slope,) = m.autograd.grad(loss(x, m.zeros(1, dtype=m.float64)), [x], create_graph=True)
     return m.autograd.grad(slope.sum(), [x])
+
+
+def reshaped(m):
+    """A view of what was picked, once that was written."""
+    y = functional(m).pad(m.zeros((2, 2)), (0, 0), mode="reflect")
+    seen = y.reshape(-1)
+    y.add_(1)
+    return seen
 
 
 def statistics(m, shape):
@@ -165,6 +175,10 @@ SAME = {
     # losses and norms
     "statistics of an empty batch": lambda m: statistics(m, (0, 2)),
     "statistics of empty samples": lambda m: statistics(m, (2, 2, 0)),
+    "classes whose weights are all 0": lambda m: functional(m).cross_entropy(
+        m.zeros((2, 3)), m.tensor([0, 2]), weight=m.tensor([0.0, 2.0, 0.0]), label_smoothing=0.5
+    ),
+    "what was padded, seen by a reshape": lambda m: reshaped(m),
     "a beta below all numbers": lambda m: functional(m).smooth_l1_loss(m.tensor([0.5]), m.zeros(1), beta=1e-310),
     "the slope with a tiny beta": lambda m: slopes(
         m, lambda x: functional(m).smooth_l1_loss(x, m.zeros(1, dtype=m.float64), beta=1e-40), [0.5]
