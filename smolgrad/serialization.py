@@ -44,12 +44,12 @@ def save(path: str | os.PathLike[str], state: Any) -> None:
     """
     arrays: list[np.ndarray] = []
     text = json.dumps(_packed(state, arrays, "state", DEPTH))
-    members = {str(i): array for i, array in enumerate(arrays)}
+    members: dict[str, Any] = {str(i): array for i, array in enumerate(arrays)}
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
         with open(draft, "xb") as file:
-            np.savez(file, structure=np.frombuffer(text.encode(), np.uint8), **members)  # type: ignore[arg-type]  # a file will do
+            np.savez(file, structure=np.frombuffer(text.encode(), np.uint8), **members)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)

@@ -11,26 +11,25 @@ from .module import Buffer, Module
 
 
 class _Activation(Module):
-    """A function of each element as a module: a subclass names the function, and the options that are not offered."""
+    """A function of each element as a module: a subclass names the function."""
 
     function: ClassVar[Callable[[Any], Any]]
-    not_offered: ClassVar[str] = ""
-
-    def __init__(self, *args: Any, **options: Any):
-        if args and self.not_offered:  # a switch, by position in PyTorch too
-            options, args = {self.not_offered: args[0], **options}, args[1:]
-        if args:
-            raise TypeError(f"{type(self).__name__}(): takes no arguments, got {args}")
-        refuse(type(self).__name__, options, self.not_offered)
 
     def forward(self, input: Any) -> Any:
         return type(self).function(input)
 
 
-class ReLU(_Activation):
+class _NotInPlace(_Activation):
+    """One that PyTorch can do in place, which is refused by name."""
+
+    def __init__(self, inplace: bool = False):
+        refuse(type(self).__name__, {"inplace": inplace}, "inplace")
+
+
+class ReLU(_NotInPlace):
     """The larger of each element and 0."""
 
-    function, not_offered = functional.relu, "inplace"
+    function = functional.relu
 
 
 class Tanh(_Activation):
@@ -45,10 +44,10 @@ class Sigmoid(_Activation):
     function = functional.sigmoid
 
 
-class SiLU(_Activation):
+class SiLU(_NotInPlace):
     """x · sigmoid(x) of each element."""
 
-    function, not_offered = functional.silu, "inplace"
+    function = functional.silu
 
 
 class GELU(Module):

@@ -169,9 +169,9 @@ class BatchNorm1d(Module):
     def forward(self, input: Any) -> Any:
         if input.ndim not in (2, 3):
             raise ValueError(f"BatchNorm1d(): needs (N, C) or (N, C, L), got shape {input.shape}")
-        momentum, moving = self.momentum or 0.0, self.training and self.num_batches_tracked is not None
-        if moving and self.momentum is None:
-            momentum = 1.0 / (int(self.num_batches_tracked) + 1)  # type: ignore[arg-type]  # moving: it is not None
+        momentum, counted = self.momentum or 0.0, self.num_batches_tracked if self.training else None
+        if counted is not None and self.momentum is None:
+            momentum = 1.0 / (int(counted) + 1)
         y = functional.batch_norm(
             input,
             self.running_mean,
@@ -182,8 +182,8 @@ class BatchNorm1d(Module):
             momentum,
             self.eps,
         )
-        if moving:
-            self.num_batches_tracked.data += 1  # type: ignore[union-attr]  # tracked: it is not None
+        if counted is not None:
+            counted.data += 1
         return y
 
     def extra_repr(self) -> str:

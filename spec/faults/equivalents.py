@@ -20,6 +20,9 @@ THERE_AND_BACK = (
     "functional.avg_pool2d", "functional.max_pool2d", "index_add", "index_select", "scatter", "scatter_add",
 )  # fmt: skip
 
+# What is right where the gradient is 0.
+OF_ZERO = ("zero", "negated", "doubled", "slightly_off", "magnitude_of_the_cotangent", "not_differentiable")
+
 EQUIVALENTS = (
     Equivalent(("swapped",), "add", "add", "both inputs of a sum have its cotangent as their gradient"),
     Equivalent(UNBROADCAST, "Tensor.__pow__", "pow", "an exponent that is a number stretches nothing"),
@@ -40,12 +43,7 @@ EQUIVALENTS = (
     Equivalent(UNBROADCAST, "bmm", "matmul", "both have as many matrices: nothing is stretched"),
     Equivalent(UNBROADCAST, "mm", "matmul", "both are matrices: nothing is stretched"),
     Equivalent(UNBROADCAST, "functional.leaky_relu", "mul", "an element and its slope: nothing is stretched"),
-    Equivalent(
-        ("zero", "negated", "doubled", "slightly_off", "magnitude_of_the_cotangent", "not_differentiable"),
-        "addmm",
-        "where",
-        "it stands for what is multiplied by 0, whose slope is 0",
-    ),
+    Equivalent(OF_ZERO, "addmm", "where", "it stands for what is multiplied by 0, whose slope is 0"),
     Equivalent(UNBROADCAST, "functional.hardtanh", "where", "an element and its bound: nothing is stretched"),
     Equivalent(("swapped",), "Tensor.__pow__", "pow", "an exponent that is a number has no gradient to take the place"),
     *(
@@ -62,7 +60,7 @@ EQUIVALENTS = (
     ),
     *(
         Equivalent(
-            ("zero", "negated", "doubled", "slightly_off", "magnitude_of_the_cotangent", "not_differentiable"),
+            OF_ZERO,
             "Tensor.scatter",
             primitive,
             "it stands on the way of a 0-d input alone, whose one element is written over: the gradient is 0",

@@ -148,6 +148,7 @@ def relative(want: np.ndarray, near: np.ndarray) -> np.ndarray:
     order of summation. Then ``near``, the same of ``nudged`` inputs, is somewhere else.
     """
     with np.errstate(all="ignore"):
+        # inf - inf: what a nudge makes infinite or NaN may be anything, and is not counted as compared.
         moved = np.where(near == want, 0, np.nan_to_num(np.abs(near - want), nan=np.inf))
         return np.where(np.isfinite(want), 1e-9 * np.abs(want) + 1e-12 + 16 * moved, 0)
 

@@ -197,9 +197,10 @@ def _rows(width: int) -> list[str]:
     """What verify's table shows of all ops, each with its worst error in the property of the longest name."""
     worst = max(catalogue.properties(), key=len)
     lines = [(spec.name, worst, {"comparisons": 1_000_000, "worst": 0.0123}) for spec in SPECS]
-    printer = Console(file=io.StringIO(), width=width)
-    printer.print(command._table(lines, {f"test_vjp[{spec.name}]": "passed" for spec in SPECS}))
-    return printer.file.getvalue().splitlines()  # type: ignore[attr-defined]  # it is the StringIO
+    shown = io.StringIO()
+    table = command._table(lines, {f"test_vjp[{spec.name}]": "passed" for spec in SPECS})
+    Console(file=shown, width=width).print(table)
+    return shown.getvalue().splitlines()
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -222,11 +223,12 @@ def test_without_a_terminal_no_line_is_wrapped() -> None:
 def test_how_far_a_run_is_goes_to_lines_where_there_is_no_terminal(terminal: bool, monkeypatch: Any) -> None:
     monkeypatch.setattr(command, "EVERY", 0)
     monkeypatch.setenv("TERM", "xterm")
-    printer = Console(file=io.StringIO(), width=80, force_terminal=terminal, highlight=False)
+    shown = io.StringIO()
+    printer = Console(file=shown, width=80, force_terminal=terminal, highlight=False)
     monkeypatch.setattr(command, "console", printer)
     monkeypatch.setattr(sys, "argv", ["spec", "verify", "--ops", "neg", "--examples", "25", "--seed", "1"])
     assert command.main() == 0
-    printed = printer.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO
+    printed = shown.getvalue()
     told = [tuple(map(int, found)) for found in re.findall(r"^seed 1: checking: (\d+) of (\d+), 0 failed, \d+ s$",
                                                            printed, re.MULTILINE)]  # fmt: skip
     (tests,) = map(int, re.findall(r"(\d+) tests passed", printed))

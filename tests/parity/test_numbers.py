@@ -69,13 +69,19 @@ def gradients_match_pytorch(case: Case, data: st.DataObject) -> None:
         case.compare(f"the gradient of input {i}", got, want, votes=votes)
 
 
+def _second_gradients(case: Case, data: st.DataObject) -> tuple[list[np.ndarray], list[tuple[np.ndarray, np.ndarray]]]:
+    """Drawn directions, and the second gradients along them in both engines, in pairs."""
+    directions = [data.draw(values.cotangents(a.shape), label="direction") for a in case.arrays]
+    theirs = case.using(engine=TORCH).second_gradients(directions)
+    return directions, list(zip(case.second_gradients(directions), theirs, strict=True))
+
+
 @numbers.of(DIFFERENTIABLE)
 def second_derivatives_match_pytorch(case: Case, data: st.DataObject) -> None:
-    directions = [data.draw(values.cotangents(a.shape), label="direction") for a in case.arrays]
-    got = case.second_gradients(directions)
-    for i, want in enumerate(case.using(engine=TORCH).second_gradients(directions)):
+    directions, pairs = _second_gradients(case, data)
+    for i, (got, want) in enumerate(pairs):
         votes = {"finite differences of the gradient": _vote(lambda: case.second_slopes(directions), i)}
-        case.compare(f"the second gradient of {case.named(i)}", got[i], want, votes=votes)
+        case.compare(f"the second gradient of {case.named(i)}", got, want, votes=votes)
 
 
 @at_kinks.of(spec for spec in DIFFERENTIABLE if spec.kinked)
@@ -88,10 +94,8 @@ def conventions_at_kinks_are_pytorchs(case: Case, data: st.DataObject) -> None:
 
 @at_kinks.of(spec for spec in DIFFERENTIABLE if spec.kinked)
 def second_derivatives_at_kinks_are_pytorchs(case: Case, data: st.DataObject) -> None:
-    directions = [data.draw(values.cotangents(a.shape), label="direction") for a in case.arrays]
-    got = case.second_gradients(directions)
-    for i, want in enumerate(case.using(engine=TORCH).second_gradients(directions)):
-        case.compare(f"the second gradient of {case.named(i)} at a kink", got[i], want)
+    for i, (got, want) in enumerate(_second_gradients(case, data)[1]):
+        case.compare(f"the second gradient of {case.named(i)} at a kink", got, want)
 
 
 @special.of(DIFFERENTIABLE)

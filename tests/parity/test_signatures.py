@@ -137,8 +137,8 @@ def _arguments(name: str, home: Any) -> set[str]:
         first, names = form.arguments[0], {argument.name for argument in form.arguments}
         # Left out are those of Python's numbers and lists.
         if not names & {"a", "l"} and (first.name != "self" or str(first.type) == "Tensor"):
-            written = {argument.name for argument in form.arguments if argument.is_out}
-            found |= {"input" if name == "self" else name for name in names - written} | ({"out"} if written else set())
+            for argument in form.arguments:
+                found.add("out" if argument.is_out else "input" if argument.name == "self" else argument.name)
     return found
 
 

@@ -579,7 +579,7 @@ REFUSED = [
     (lambda: nn.LayerNorm(3, device="cpu"), NotImplementedError, "device"),
     (lambda: nn.LayerNorm(3, dtype="int64"), RuntimeError, "only floating"),
     (lambda: nn.ReLU(inplace=True), NotImplementedError, "inplace"),
-    (lambda: nn.Tanh(inplace=True), TypeError, "unexpected argument 'inplace'"),
+    (lambda: nn.Tanh(inplace=True), TypeError, r"Tanh\(\) takes no arguments"),
     (lambda: small().state_dict(keep_vars=True), NotImplementedError, "keep_vars"),
     (lambda: small().load_state_dict({}, assign=True), NotImplementedError, "assign"),
 ]
