@@ -499,7 +499,7 @@ SPECS = [
     ),
     OpSpec(
         "functional.dropout",
-        elementwise(1, p=st.sampled_from([0.0, 0.5, 1.0]), training=st.booleans()),
+        elementwise(1, p=st.sampled_from([0.0, 0.5, 0.75, 1.0]), training=st.booleans()),
         affine=True,
         seed=0,
         errors=(

@@ -67,6 +67,8 @@ def test_an_error_in_ulps_is_measured_at_both_ends_of_the_range() -> None:
     for got, ulps in ((np.inf, 0.0), (-np.inf, np.inf), (largest[0], np.inf)):
         (beyond,) = exact._off("square", [largest], np.array([got], "float32"))
         assert beyond.ulps == ulps
+    (itself,) = exact._off("functional.elu", [largest], largest)
+    assert itself.ulps == 0
     near = np.sqrt(largest) * np.float32(0.999)  # within the range, and so not to be infinite
     (found_near,) = exact._off("square", [near], near * near)
     assert found_near.ulps < 1
